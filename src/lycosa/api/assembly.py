@@ -24,6 +24,7 @@ from lycosa.crawl import (
     Pipeline,
     ReadPage,
     Recrawl,
+    RequestWriter,
     Statistics,
     loop_parts,
 )
@@ -99,6 +100,10 @@ def assemble_engine(
         tables = LinkTables(engine.shard, pages)
         engine.observe(tables)
         engine.handle(RequestKind.TABLE, tables)
+    if settings.request_log:
+        log = RequestWriter(Path(settings.request_log), engine.shard)
+        engine.observe(log)
+        engine.committer.join(log)
     notifier = None
     if settings.webhook or settings.atom or settings.apprise:
         from lycosa.notify import make_notifier  # lazy: only where somebody is to be told

@@ -8,7 +8,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 import uvloop
@@ -19,7 +19,7 @@ from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, most_first, reason
-from lycosa.crawl import CrawlStats
+from lycosa.crawl import NEW_SETTINGS, CrawlStats
 from lycosa.errors import SettingsError, StoreError
 from lycosa.recrawl import can_decode
 from lycosa.settings import DEFAULTS, CrawlSettings
@@ -147,6 +147,15 @@ async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
     if job.settings.workers:
         return await _crawl_with_workers(job)
     _require_no_shards(job.settings)
+    while True:
+        stats, ended_by, changed = await _crawl_once(job)
+        if ended_by != NEW_SETTINGS:
+            return stats, ended_by
+        job = job._replace(settings=job.settings.replace(**changed))
+
+
+async def _crawl_once(job: CrawlJob) -> tuple[CrawlStats, str, dict[str, Any]]:
+    """A crawl until it ends; it may be to continue with settings that were changed meanwhile (`crawl.steering`)."""
     view = view_on(sys.stderr, quiet=job.quiet)
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
         freeze_garbage_collector()
@@ -165,7 +174,12 @@ async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
     following = crawl.following
     if following is not None and not following.is_complete:
         _warn_if_index_is_behind(job)
-    return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
+    ended_by, changed = crawl.engine.stopped_by, crawl.engine.new_settings
+    if ended_by == NEW_SETTINGS and not job.quiet:
+        view.note(f"continuing with {', '.join(f'{name} = {value}' for name, value in changed.items())}")
+    elif following is not None and following.is_hurried:
+        ended_by = "interrupted"
+    return stats, ended_by, changed
 
 
 def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:

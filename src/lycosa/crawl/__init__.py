@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         read_page,
         redirect_location,
     )
+    from lycosa.crawl.request_log import RequestWriter
     from lycosa.crawl.requeue import (
         INBOX_FOLDER,
         JUDGED_BY_KEY,
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
         load_live_stats,
         sum_of_shards,
     )
+    from lycosa.crawl.steering import NEW_SETTINGS, STEERED_SETTINGS, Action, Order, Steering, is_crawled, steer
+    from lycosa.crawl.timeline import Sample, Timeline, load_timeline
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
 __getattr__ = open_lazily(
@@ -89,22 +92,26 @@ __getattr__ = open_lazily(
         "progress": "WAITING clock duration",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
+        "request_log": "RequestWriter",
         "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private refuse_forgotten",
         "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics UrlSource",
         "shard": "Shard",
+        "steering": "NEW_SETTINGS STEERED_SETTINGS Action Order Steering is_crawled steer",
+        "timeline": "Sample Timeline load_timeline",
         "stats": "CrawlStats Counters Retry Totals counts_row load_counts load_live_stats sum_of_shards",
     },
 )
 
 
 __all__ = [
-    "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING",
-    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim", "Counters", "CrawlStats",
-    "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox", "LeaseAnswer", "OtherShards",
-    "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage", "PreparedPage", "ReadPage", "Recrawl",
-    "RequestHandler", "RequestHook", "Retry", "RunCompanion", "Shard", "Statistics", "Totals", "UrlSource",
-    "analysers_of", "clock", "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits",
-    "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "joined_links", "literal_hosts",
-    "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page", "redirect_location",
-    "refuse_forgotten", "refuse_private", "sum_of_shards", "unpack_fields",
+    "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "NEW_SETTINGS", "ROBOTS_BYTES", "ROBOTS_FOR_S",
+    "STEERED_SETTINGS", "WAITING", "Action", "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
+    "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox",
+    "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
+    "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Retry", "RunCompanion",
+    "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of", "clock",
+    "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
+    "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
+    "load_live_stats", "load_timeline", "loop_parts", "page_directives", "read_page", "redirect_location",
+    "refuse_forgotten", "refuse_private", "steer", "sum_of_shards", "unpack_fields",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from lycosa.crawl.assembly import LoopParts
 from lycosa.crawl.committer import COMMIT_AGAIN_S, TextTaker
@@ -23,6 +24,8 @@ from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
 from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, RunCompanion, UrlSource
 from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
+from lycosa.errors import SettingsError
 from lycosa.frontier import ForwardedUrl, Lease, Origin, RequestKind
 from lycosa.records import Failure, Request, Response
 from lycosa.web import Steps, Url
@@ -157,6 +160,8 @@ class Engine:
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self._deferred: list[LeaseAnswer] = []
         self.is_paused = False  # The consumer of pages is slower than the crawl.
+        self._steering = Steering(self.collection.path)
+        self.new_settings: dict[str, Any] = {}  # Those with which the runner continues after `NEW_SETTINGS`.
         self.on_commit: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
@@ -210,6 +215,7 @@ class Engine:
     async def run(self) -> CrawlStats:
         """Crawls until nothing is left, a limit is reached or the crawl is stopped; commits; tells how it went."""
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
+        self._steering.discard()
         try:
             requeue_lost(self.shard)
             if pages := self.linker.catch_up():
@@ -324,6 +330,25 @@ class Engine:
             if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
 
+    # orders of whoever watches
+
+    def _obey(self, order: Order) -> None:
+        """Does what an order asks for (`crawl.steering`)."""
+        self.events.write("steered", action=order.action, origin=order.origin, settings=order.settings)
+        if order.action == "stop":
+            self.stop("stopped")
+        elif order.action == "set":
+            try:
+                self.settings.replace(**order.settings)
+            except SettingsError as error:  # whoever gave it has checked it; it may be of another version
+                self.events.write("not-steered", reason=str(error))
+                return
+            self.new_settings = order.settings
+            self.stop(NEW_SETTINGS)
+        else:
+            self._reporter.is_held = order.action == "pause"
+            self._plan_turn()
+
     # other shards
 
     def receive(self, messages: Sequence[ForwardedUrl | CopyClaim]) -> bool:
@@ -383,7 +408,7 @@ class Engine:
     def _turn(self) -> None:
         """Fetches what may be fetched, then sleeps until a host may be asked again."""
         self._turn_handle = None
-        if self._stopping or self._failure or self.committer.has_failed or self.is_paused:
+        if self._stopping or self._failure or self.committer.has_failed or self.is_paused or self._reporter.is_held:
             return
         try:  # as `_errors_end_crawl`, which costs a microsecond more
             for lease in self._lease():
@@ -424,6 +449,8 @@ class Engine:
                 if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
                     next_inbox = self.now() + INBOX_EVERY_S
                     await self._take_in_inbox()
+                for order in self._steering.take():
+                    self._obey(order)
                 if not self.committer.has_failed and not self._stopping:
                     for source in self._sources:
                         source.feed()
@@ -478,7 +505,7 @@ class Engine:
     def waits_long(self) -> bool:
         """Is there nothing to do but to wait for very long, and was that not asked for? It is left to the next run."""
         is_busy = self._in_flight or self.committer.waiting or self._failure or self._background
-        if self.settings.wait or self._sources or is_busy:
+        if self.settings.wait or self._sources or is_busy or self._reporter.is_held:
             return False
         return waits_long(self.frontier, self.now(), self.now_unix())
 

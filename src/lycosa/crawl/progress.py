@@ -27,8 +27,9 @@ from lycosa.crawl.stats import (
     Retry,
     SlowHost,
 )
+from lycosa.crawl.timeline import TIMELINE, Sample, folder_bytes, load_timeline, memory_bytes
 from lycosa.fetch import describe_next_try
-from lycosa.frontier import Frontier, Host, HostPlace
+from lycosa.frontier import Frontier, Host, HostPlace, delay_of
 from lycosa.records import Failure, Family
 from lycosa.store import Batch
 
@@ -54,6 +55,10 @@ def clock(unix_s: float, *, now_unix: float) -> str:
 
 
 HOSTS_CONSIDERED = 10_000
+BUSY_CORES = 0.9  # from here on the one thread that crawls has little time left
+WAITING_SHARE = 0.6  # of the hosts with work: most of them are in the same state
+SLOW_ANSWER_S = 0.25
+_AT_WORK = (HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY)
 WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
 LONG_WAIT_S = 900.0  # the table's own waits are shorter: only a host that asks for it waits for longer
 ROBOTS = "robots.txt: "  # before the reason, where a host waits for its rules
@@ -125,19 +130,40 @@ def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
     return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
 
 
-def politeness_limit(hosts: Sequence[Host]) -> str:
-    """That politeness to one host sets the pace, where that host alone has work; empty otherwise."""
-    at_work = list(islice((host for host in hosts if host.row.queued and host.place is not HostPlace.IDLE), 2))
-    if len(at_work) != 1 or at_work[0].delay_s <= 0 or at_work[0].slots.limit > 1:
+def pace_words(hosts: Sequence[Host], *, in_flight: int, transfers: int, cores: float) -> str:
+    """What sets the pace of a crawl that moves: this machine, the limit of requests, politeness, or the hosts. Empty
+    where nothing stands out, as at the beginning of a crawl."""
+    at_work = [host for host in hosts if host.row.queued and host.place in _AT_WORK and not _waits_for_retry(host)]
+    if in_flight >= transfers:
+        return f"{in_flight:,} requests at a time: this is the limit that the setting transfers allows"
+    if cores >= BUSY_CORES:
+        return f"{cores:.1f} processor cores are busy: this is as fast as one process crawls on this machine"
+    if not at_work:
         return ""
-    host = at_work[0]
-    if host.place not in (HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY) or _waits_for_retry(host):
-        return ""
-    pause = f"{host.delay_s:.2g}"  # without the margin of a few milliseconds
-    often = "a second" if pause == "1" else f"every {pause} s"
+    first, count = at_work[0], len(at_work)
+    waiting = sum(host.place is HostPlace.WAITING for host in at_work)
+    if first.delay_s > 0 and (count == 1 or waiting >= WAITING_SHARE * count):
+        if count == 1:
+            return "" if first.slots.limit > 1 else _one_host(first)
+        return f"{count:,} hosts at one request {_often(first.delay_s)} each: this is as fast as politeness allows"
+    asked = [host.row.seconds / host.row.requests for host in at_work if host.row.requests]
+    mean_s = sum(asked) / len(asked) if asked else 0.0
+    busy = sum(host.place is HostPlace.BUSY for host in at_work)
+    if mean_s >= SLOW_ANSWER_S and busy >= WAITING_SHARE * count:
+        which = f"{count:,} hosts take" if count > 1 else f"{first.host} takes"
+        return f"{which} {duration(mean_s)} to answer: this is as fast as they answer"
+    return ""
+
+
+def _one_host(host: Host) -> str:
     asked = host.row.robots is not None and bool(host.row.robots.crawl_delay_s)
     why = "its robots.txt asks for this pace" if asked else "this is as fast as politeness allows"
-    return f"one request {often} to {host.host}: {why}"
+    return f"one request {_often(host.delay_s)} to {host.host}: {why}"
+
+
+def _often(pause_s: float) -> str:
+    pause = f"{delay_of(pause_s):.2g}"
+    return "a second" if pause == "1" else f"every {pause} s"
 
 
 def _left_alone(hosts: Sequence[Host], now_unix: float) -> str:
@@ -169,11 +195,15 @@ HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a seco
 
 
 class ProgressReporter(CommitParticipant):
-    """Speaks for one shard; `began` is when this run did."""
+    """Speaks for one shard; `began` is when this run did. `is_held` is set while somebody has paused the crawl."""
 
     def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Mapping[int, Fetch], *, began: float) -> None:
         self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began
-        self._next_moment = began
+        self._next_moment = self._next_sample = began
+        self._timeline = load_timeline(shard.collection.state)
+        self._has_begun = False
+        self._cpu_s, self._cpu_at, self._cores = time.process_time(), time.monotonic(), 0.0
+        self.is_held = False
 
     def stats(self, *, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
@@ -186,15 +216,31 @@ class ProgressReporter(CommitParticipant):
             seconds=self._limits.seconds(),
             run_s=max(now - self._began, 1e-9),
             is_running=not is_over,
+            is_held=self.is_held and not is_over,
             in_flight=in_flight,
+            memory_bytes=0 if is_over else memory_bytes(),
+            cores=0.0 if is_over else self._busy_cores(),
             slowest=slowest(hosts),
             retrying=retrying,
             retries=retries,
             fetching=tuple(self._fetching()),
             left_s=self._limits.left_s(),
-            pace="" if is_over else politeness_limit(hosts),
+            pace="" if is_over else self._pace(hosts, in_flight),
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
+
+    def _pace(self, hosts: Sequence[Host], in_flight: int) -> str:
+        if self.is_held:
+            return "paused: it continues when it is resumed"
+        return pace_words(hosts, in_flight=in_flight, transfers=self._shard.settings.transfers, cores=self._cores)
+
+    def _busy_cores(self) -> float:
+        """The processor time that this process takes in a second, over the last second or so."""
+        cpu_s, at = time.process_time(), time.monotonic()
+        if at - self._cpu_at >= MOMENT_EVERY_S:
+            self._cores = (cpu_s - self._cpu_s) / (at - self._cpu_at)
+            self._cpu_s, self._cpu_at = cpu_s, at
+        return self._cores
 
     def _fetching(self) -> Iterator[InFlight]:
         offset = self._shard.now_unix() - self._shard.now()
@@ -211,6 +257,29 @@ class ProgressReporter(CommitParticipant):
         elif now >= self._next_moment:
             self._next_moment = now + MOMENT_EVERY_S
             batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats()))
+        if is_last or now >= self._next_sample:
+            self._timeline.add(self._sample())
+            self._next_sample = now + self._timeline.interval_s
+            batch.put(Family.META, TIMELINE, self._timeline.pack())
+
+    def _sample(self) -> Sample:
+        shard, totals = self._shard, self._shard.counters.totals
+        frontier, begins, self._has_begun = shard.frontier.stats(), not self._has_begun, True
+        return Sample(
+            at_unix=round(shard.now_unix(), 3),
+            begins=begins,
+            pages=totals.pages,
+            bytes=totals.bytes,
+            requests=totals.requests,
+            failed=sum(totals.failed.values()),
+            known=frontier.known,
+            queued=frontier.queued,
+            hosts=frontier.hosts,
+            hosts_active=frontier.active,
+            in_flight=len(self._in_flight),
+            memory_bytes=memory_bytes(),
+            archive_bytes=folder_bytes(shard.collection.warc.folder),
+        )
 
     def write_counts(self, batch: Batch) -> None:
         """Puts the counts of the collection into a commit."""

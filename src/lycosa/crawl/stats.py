@@ -64,8 +64,9 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
     before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again. `types`,
-    `languages`, `sizes` and `links` count each document once: `duplicates` are left out. `kernel` names what has read
-    the pages of the last run.
+    `languages`, `sizes` and `links` count each document once: `duplicates` are left out. `first_bytes` and
+    `request_times` count answers by the milliseconds until their first byte and their end, up to the next power of two;
+    `first_bytes_s` and `requests_s` are the sums. `kernel` names what has read the pages of the last run.
     """
 
     pages: int = 0
@@ -92,19 +93,27 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     sizes: Counter[str] = _tally()
     links: Counter[str] = _tally()
     tables: Counter[str] = _tally()
+    first_bytes: Counter[str] = _tally()
+    request_times: Counter[str] = _tally()
+    requests_s: float = 0.0
+    first_bytes_s: float = 0.0
     kernel: str = ""
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
     """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them;
     `fetching` are the URLs that have been in flight for longest.
-    `standing` says in a sentence why nothing is moving, empty while something is; `pace` that one host's politeness
-    sets the pace of it all;
+    `standing` says in a sentence why nothing is moving, empty while something is; `pace` what sets the pace:
+    politeness, the hosts, a limit or this machine; `is_held`: somebody paused it; `cores` are the processor cores that
+    it keeps busy;
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
     the archive any more when it began, so that they are asked for again."""
 
     is_running: bool = False
+    is_held: bool = False
     in_flight: int = 0
+    memory_bytes: int = 0
+    cores: float = 0.0
     hosts_active: int = 0
     hosts_waiting: int = 0
     hosts_parked: int = 0
@@ -147,7 +156,7 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
         values = [getattr(part, name) for part in parts]
         if not values or name in ("slowest", "retries", "fetching", "left_s", "standing", "pace"):
             continue
-        if name == "is_running":
+        if name in ("is_running", "is_held"):
             whole[name] = any(values)
         elif name == "kernel":
             whole[name] = ", ".join(sorted({value for value in values if value}))
@@ -233,8 +242,18 @@ class Counters:
         self.totals.requests += 1
         self.totals.bytes += size_bytes
         self.totals.statuses[str(response.status or response.failure or "none")] += 1
+        if response.status:
+            self._time(response)
         self.run_requests += 1
         self.run_bytes += size_bytes
+
+    def _time(self, response: Response) -> None:
+        totals, started_s = self.totals, response.started_s
+        whole_s, first_s = response.ended_s - started_s, max(response.first_byte_s - started_s, 0.0)
+        totals.requests_s += whole_s
+        totals.first_bytes_s += first_s
+        _count_power_of_two(totals.request_times, int(1_000 * whole_s) + 1, 1)
+        _count_power_of_two(totals.first_bytes, int(1_000 * first_s) + 1, 1)
 
     def page(self, row: PageRow) -> None:
         """A page was fetched for the first time."""

@@ -29,6 +29,11 @@ def pause_of(delay_s: float) -> float:
     return delay_s + min(MARGIN_S, MARGIN_SHARE * delay_s)
 
 
+def delay_of(pause_s: float) -> float:
+    """Return the delay that a pause keeps: what people set and read."""
+    return max(pause_s - MARGIN_S, pause_s / (1 + MARGIN_SHARE))
+
+
 class Share(msgspec.Struct, frozen=True):
     """Slots that several hosts share: of an address, or of a group."""
 

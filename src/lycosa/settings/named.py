@@ -59,6 +59,7 @@ class NamedSettings(TypedDict, total=False):
     patch: Literal["store", "read"]
     keep_versions: int | None
     keep_days: int | None
+    request_log: str
     warc_bytes: int
     store_interval_s: float
     store_batch: int

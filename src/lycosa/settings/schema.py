@@ -324,6 +324,12 @@ class CrawlSettings:
         "Keep the versions of a page that stood there within this many days; others are dropped when a crawl ends.",
         metavar="N",
     )
+    request_log: str = KEEPING(
+        "",
+        v.text,
+        "Write one JSON line for each request to this file: time, URL, status, bytes, timings.",
+        metavar="FILE",
+    )
     warc_bytes: int = KEEPING(GIB, v.size(1), "Begin a new WARC file at this size.", option=None)
     store_interval_s: float = KEEPING(0.25, v.seconds(0, 60), "Commit results at least this often.", option=None)
     store_batch: int = KEEPING(300, v.whole(1, 100_000), "Commit at most this many results at a time.", option=None)

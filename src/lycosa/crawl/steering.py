@@ -1,0 +1,122 @@
+"""Orders for a running crawl: pause, resume, stop, other settings. They are files in the collection's folder.
+
+Whoever may write the folder may steer: the live page does, and the command `lycosa steer`. An order is a file of its
+own that appears whole; the loop looks once a second, obeys in the order in which they were given, writes each into
+`log.jsonl` with its origin, and removes it. Orders that no crawl was there to hear are void when the next one begins.
+
+Other settings do not reach into a running loop. The crawl stops as for Ctrl-C, commits, and its runner (`cli.run`)
+continues with the settings that the collection then has: the same way as a second command, which is tested best.
+"""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from lycosa.errors import SettingsError, StoreError
+from lycosa.settings import CrawlSettings, merge, settings_of_folder, to_toml
+from lycosa.store import CollectionStore, is_written, shard_paths
+
+STEERING_FOLDER = "steering"
+NEW_SETTINGS = "settings"  # what ends a loop that is to be continued with other settings
+
+# What may be changed while a crawl is running. Others decide how a collection is kept or who may be asked at all.
+STEERED_SETTINGS = frozenset(
+    "scope include exclude skip_extensions types images sitemaps mine policy topic pages depth time_s bytes "
+    "pages_per_host host_depth wait visits_per_day delay_s per_host ip_delay_s per_ip groups contact nofollow "
+    "transfers bandwidth_bytes_s total_s body_bytes".split()
+)
+
+Action = Literal["pause", "resume", "stop", "set"]
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One order. `settings` are values as a TOML file has them, for `set`; `origin` says who gave it."""
+
+    action: Action
+    settings: dict[str, Any] = {}
+    origin: str = ""
+    at_unix: float = 0.0
+
+
+class Steering:
+    """The orders for the crawl of the collection at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path / STEERING_FOLDER
+
+    def give(self, action: Action, *, origin: str, settings: dict[str, Any] | None = None) -> None:
+        """Leaves an order for the running crawl."""
+        order = Order(action=action, settings=settings or {}, origin=origin, at_unix=time.time())
+        try:
+            self._folder.mkdir(exist_ok=True)
+            name = f"{time.time_ns():020}-{uuid.uuid4().hex}"
+            part = self._folder / f"{name}.part"
+            part.write_bytes(msgspec.json.encode(order))
+            part.rename(self._folder / f"{name}.json")
+        except OSError as error:
+            raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def take(self) -> Iterator[Order]:
+        """The orders given since the last look. Each is removed before it is obeyed: an order that ends the process
+        must not be waiting for the next one."""
+        try:
+            paths = sorted(path for path in self._folder.iterdir() if path.suffix == ".json")
+        except OSError:  # nobody has ever given one
+            return
+        for path in paths:
+            with contextlib.suppress(OSError, msgspec.MsgspecError):  # a file that is no order is removed, too
+                data = path.read_bytes()
+                path.unlink()
+                yield msgspec.json.decode(data, type=Order)
+
+    def discard(self) -> None:
+        """Removes orders that were meant for a crawl of before."""
+        for _ in self.take():
+            pass
+
+
+def is_crawled(path: Path) -> bool:
+    """Is a crawl writing this collection now, in one process or in several on this machine?"""
+    return any(is_written(each) for each in (path, *shard_paths(path)))
+
+
+def steer(path: Path, action: Action, settings: Mapping[str, Any] | None = None, *, origin: str) -> str:
+    """Has the crawl of a collection do something, or changes the settings of one that is not running. Returns what
+    will happen, in a sentence; raises `SettingsError` where that cannot be."""
+    wanted = dict(settings or {})
+    if action == "set":
+        changed = _checked(path, wanted)
+        if not is_crawled(path):
+            with CollectionStore.open(path) as collection:
+                collection.save_settings(to_toml(changed))
+            return "the next run uses these settings"
+    elif not is_crawled(path):
+        raise SettingsError(f"no crawl of {path} is running, so there is nothing to {action}")
+    shards = shard_paths(path)
+    if shards and action not in ("pause", "resume"):
+        raise SettingsError(f"{path} is crawled by several processes: end it with Ctrl-C where it runs")
+    for each in shards or [path]:
+        Steering(each).give(action, origin=origin, settings=wanted)
+    return {
+        "pause": "it pauses within a second; requests under way end",
+        "resume": "it continues within a second",
+        "stop": "it ends what is under way, commits and exits",
+        "set": "it commits and continues with these settings within a few seconds",
+    }[action]
+
+
+def _checked(path: Path, wanted: Mapping[str, Any]) -> CrawlSettings:
+    kept = settings_of_folder(path)
+    if kept is None:
+        raise SettingsError(f"{path} is no collection: it has no settings")
+    if not wanted:
+        raise SettingsError("there is nothing to set: give a setting and its value")
+    for name in wanted:
+        if name not in STEERED_SETTINGS:
+            raise SettingsError(f"{name} cannot be changed here; these can: {', '.join(sorted(STEERED_SETTINGS))}")
+    return merge(kept).replace(**wanted)
