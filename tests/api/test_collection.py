@@ -145,7 +145,10 @@ def test_why_of_what_pages_name_but_nobody_follows(tmp_path: Path) -> None:
             name: explain_url(collection, FIRST + name)[1] for name in ("style.css", "roof.png", "secret", "nothing")
         }
     assert said["style.css"] == f"not asked for: {FIRST} names it in <link rel=stylesheet>, which is not followed"
-    assert said["roof.png"] == f"not asked for: {FIRST} names it in <img>, and images are asked for with --images only"
+    assert (
+        said["roof.png"]
+        == f"not asked for: {FIRST} names it in <img>, and images are asked for with --images or --requisites only"
+    )
     assert said["secret"] == f"not asked for: {FIRST} names it in <a rel=nofollow>, which is not followed"
     with open_to_read(tmp_path / "bare") as collection:  # keeps no bodies to look into
         assert explain_url(collection, f"{FIRST}style.css")[1] == said["nothing"]

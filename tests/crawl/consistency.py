@@ -24,11 +24,13 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         hosts = {key: unpack_host(row) for key, row in state.walk(Family.HOST)}
         queued: Counter[bytes] = Counter()
         revisits: Counter[bytes] = Counter()
+        requisites: Counter[bytes] = Counter()
         for key, row in state.walk(Family.QUEUE):
             host, entry = key[: key.index(KEY_END, BUCKET_BYTES)], QueueEntry.unpack(key, row)
             if entry.kind is RequestKind.REVISIT:  # its URL is settled, and stays so while it waits
                 revisits[host] += 1
                 continue
+            requisites[host] += entry.kind is RequestKind.REQUISITE
             queued[host + KEY_END + entry.path.encode()] += 1
             if host not in hosts:
                 found.append(f"queue entry of an unknown host: {key!r}")
@@ -48,7 +50,15 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
             for k, h in hosts.items()
             if (h.queued - h.revisits, h.revisits) != (by_host[k], revisits[k])
         ]
+        found += [
+            f"{k!r} counts {h.requisites} requisites queued, has {requisites[k]}"
+            for k, h in hosts.items()
+            if h.requisites != requisites[k]
+        ]
         count = stats_of(collection)
+        waiting = sum(requisites[k] for k, h in hosts.items() if not h.gave_up)
+        if count.requisites_queued != waiting:
+            found.append(f"counts {count.requisites_queued} requisites queued, has {waiting}")
         given_up = sum(by_host[k] for k, h in hosts.items() if h.gave_up)
         found += _counts(count, Counter(row.state for row in urls.values()), given_up)
         found += _pages(collection, urls, count.pages, sampled)
@@ -57,12 +67,12 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
 
 def uncounted(count: CrawlStats) -> int:
     """Known URLs that are counted nowhere, or (below zero) in two places."""
-    settled = count.pages + count.redirects + count.sitemaps + count.failed.total() + count.dropped.total()
-    return count.known - settled - count.queued
+    done = count.pages + count.redirects + count.sitemaps + count.requisites
+    return count.known - done - count.failed.total() - count.dropped.total() - count.queued
 
 
 def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> list[str]:
-    done = count.pages + count.redirects + count.sitemaps
+    done = count.pages + count.redirects + count.sitemaps + count.requisites
     pairs = [
         ("known", count.known, states.total()),
         ("queued", count.queued, states[UrlState.QUEUED] - given_up),

@@ -18,6 +18,7 @@ class Sent(NamedTuple):
 
     body: str
     fields: dict[str, str]
+    status: int = 200
 
 
 Answer = Callable[[str], str | Sent | int | None]  # of a URL: the page, a status, or None where there is nothing
@@ -26,14 +27,14 @@ Answer = Callable[[str], str | Sent | int | None]  # of a URL: the page, a statu
 class SmallSite:
     """Answers every request after a tenth of a second. `asked` has the URLs in order, without robots.txt."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self, answer: Answer, robots: str = "") -> None:
+        self._answer, self._robots = answer, robots
         self._loop = asyncio.get_running_loop()
         self.asked: list[str] = []
 
     def start(self, request: Request, done: Any) -> None:
         is_robots = request.url.endswith("/robots.txt")
-        found = None if is_robots else self._answer(request.url)
+        found = (self._robots or None) if is_robots else self._answer(request.url)
         if not is_robots:
             self.asked.append(request.url)
         page = found if isinstance(found, Sent) else Sent(found, {}) if isinstance(found, str) else None
@@ -41,7 +42,7 @@ class SmallSite:
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         answer = Response(
             request.url,
-            status=200 if page else found or 404,  # type: ignore[arg-type]
+            status=page.status if page else found or 404,  # type: ignore[arg-type]
             header_block=f"HTTP/1.1 200 OK\r\n{lines}\r\n".encode(),
             headers=fields,
             body=page.body.encode() if page else b"",
@@ -55,12 +56,14 @@ class SmallSite:
     async def close(self) -> None: ...
 
 
-def crawl_site(into: Path, answer: Answer, *seeds: str, **settings: Any) -> tuple[list[str], CrawlStats]:
-    """Crawls to the end; returns the URLs asked for, in order, and the counts."""
+def crawl_site(
+    into: Path, answer: Answer, *seeds: str, robots_txt: str = "", **settings: Any
+) -> tuple[list[str], CrawlStats]:
+    """Crawls to the end; returns the URLs asked for, in order, and the counts. Every host has the same robots.txt."""
     options = {"allow_private": ["127.0.0.0/8"], "mine": "off", "sitemaps": False, "tables": "off", **settings}
 
     async def main() -> tuple[list[str], CrawlStats]:
-        site = SmallSite(answer)
+        site = SmallSite(answer, robots_txt)
         now = asyncio.get_running_loop().time
         async with Crawl(*(seeds or (FIRST,)), into=into, downloader=site, now=now, **options) as crawl:
             stats = await crawl.finish()

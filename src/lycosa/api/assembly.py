@@ -8,10 +8,10 @@ import contextlib
 import ctypes
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from lycosa.crawl import (
     Pipeline,
     ReadPage,
     Recrawl,
+    RequestHandler,
     RequestWriter,
     Statistics,
     loop_parts,
@@ -71,7 +72,10 @@ from lycosa.web import (
 )
 
 if TYPE_CHECKING:
+    from lycosa.crawl import Requisites
     from lycosa.recrawl import PageChange, Revisits
+
+Handler = TypeVar("Handler", bound=RequestHandler)
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
@@ -104,6 +108,12 @@ def assemble_engine(
         log = RequestWriter(Path(settings.request_log), engine.shard)
         engine.observe(log)
         engine.committer.join(log)
+    requisites = LazyHandler(partial(_requisites, engine))  # a run before may have left some
+    engine.handle(RequestKind.REQUISITE, requisites)
+    if settings.requisites:
+        if settings.archive == "none":
+            raise PartError("requisites are for an archive that shows pages: leave out --requisites or --archive none")
+        engine.observe(requisites.handler)
     notifier = None
     if settings.webhook or settings.atom or settings.apprise:
         from lycosa.notify import make_notifier  # lazy: only where somebody is to be told
@@ -111,7 +121,7 @@ def assemble_engine(
         notifier = make_notifier(engine.shard, parts)
         engine.committer.join(notifier)
         engine.companions.append(notifier)
-    revisits = LazyRevisits(engine, notifier.take if notifier else None)
+    revisits = LazyHandler(partial(_revisits, engine, notifier.take if notifier else None))
     engine.handle(RequestKind.REVISIT, revisits)
     if recrawl is not None or settings.keep_fresh:
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
@@ -127,19 +137,31 @@ def assemble_engine(
     return engine
 
 
-class LazyRevisits:
-    """Handles revisits from the first one on: a crawl without any does not wait for change detection's libraries."""
+def _requisites(engine: Engine) -> "Requisites":
+    from lycosa.crawl import Requisites  # lazy: most crawls do without
 
-    def __init__(self, engine: Engine, on_change: "Callable[[PageChange], None] | None") -> None:
-        self._engine, self._on_change = engine, on_change
+    made = Requisites(engine.shard, engine.pages)
+    engine.committer.join(made)
+    return made
+
+
+def _revisits(engine: Engine, on_change: "Callable[[PageChange], None] | None") -> "Revisits":
+    from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
+
+    made = Revisits(engine.shard, engine.pages, engine.host_rules)
+    made.recorder.on_change = on_change
+    return made
+
+
+class LazyHandler(Generic[Handler]):
+    """Handles a kind of requests from the first one on: a crawl without any does not wait for its libraries."""
+
+    def __init__(self, make: Callable[[], Handler]) -> None:
+        self._make = make
 
     @cached_property
-    def handler(self) -> "Revisits":
-        from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
-
-        made = Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
-        made.recorder.on_change = self._on_change
-        return made
+    def handler(self) -> Handler:
+        return self._make()
 
     def request(self, lease: Lease) -> Request:
         return self.handler.request(lease)

@@ -54,7 +54,7 @@ def summary(
         lines.append(f"  {counted(stats.duplicates, 'duplicate')} of documents that were there already")
     if stats.left_out:
         lines.append(f"  not moved to the store: {left_out(stats)}")
-    if stats.redirects or stats.sitemaps:
+    if stats.redirects or stats.sitemaps or stats.requisites:
         lines.append(f"  {_no_pages(stats)}")
     if stats.failed:
         lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
@@ -207,8 +207,8 @@ def _run(stats: CrawlStats) -> list[str]:
 
 
 def _no_pages(stats: CrawlStats) -> str:
-    """`246 redirects, 8 sitemaps`: what was fetched and is no page."""
-    found = ((stats.redirects, "redirect"), (stats.sitemaps, "sitemap"))
+    """`246 redirects, 8 sitemaps, 90 requisites`: what was fetched and is no page."""
+    found = ((stats.redirects, "redirect"), (stats.sitemaps, "sitemap"), (stats.requisites, "requisite"))
     return ", ".join(counted(many, thing) for many, thing in found if many)
 
 

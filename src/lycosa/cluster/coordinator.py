@@ -210,7 +210,8 @@ class Coordinator(Membership):
         # Limits count over the whole collection: no agent can see that they are reached.
         s, stats = self.settings, [report.stats for report in self._reports.values()]
         if s.pages is not None and sum(one.pages for one in stats) >= s.pages:
-            self.stopping = "pages"
+            # What the last pages need to be shown is still fetched.
+            self.stopping = "" if any(one.requisites_queued for one in stats) else "pages"
         elif s.bytes is not None and sum(one.bytes for one in stats) >= s.bytes:
             self.stopping = "bytes"
         elif (time_s := effective_limits(s, None, self._seconds_before).time_s) is not None:

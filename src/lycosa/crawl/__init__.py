@@ -47,9 +47,11 @@ if TYPE_CHECKING:
         JUDGED_BY_NOTHING,
         Inbox,
         literal_hosts,
+        page_of_requisite,
         refuse_forgotten,
         refuse_private,
     )
+    from lycosa.crawl.requisites import Requisites
     from lycosa.crawl.seams import (
         FetchObserver,
         Parts,
@@ -93,7 +95,9 @@ __getattr__ = open_lazily(
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
         "request_log": "RequestWriter",
-        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private refuse_forgotten",
+        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts page_of_requisite refuse_private "
+        "refuse_forgotten",
+        "requisites": "Requisites",
         "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics UrlSource",
         "shard": "Shard",
         "steering": "NEW_SETTINGS STEERED_SETTINGS Action Order Steering is_crawled steer",
@@ -108,10 +112,10 @@ __all__ = [
     "STEERED_SETTINGS", "WAITING", "Action", "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
     "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox",
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
-    "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Retry", "RunCompanion",
-    "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of", "clock",
-    "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
+    "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Requisites", "Retry",
+    "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",
+    "clock", "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
-    "load_live_stats", "load_timeline", "loop_parts", "page_directives", "read_page", "redirect_location",
-    "refuse_forgotten", "refuse_private", "steer", "sum_of_shards", "unpack_fields",
+    "load_live_stats", "load_timeline", "loop_parts", "page_directives", "page_of_requisite", "read_page",
+    "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards", "unpack_fields",
 ]  # fmt: skip

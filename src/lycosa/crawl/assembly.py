@@ -73,6 +73,7 @@ def loop_parts(
         shard.counters,
         lambda: now() - start.now,
         shard.frontier,
+        now,
         visits=recrawl.most if recrawl else None,
         other_shards=given.other_shards,
     )
@@ -165,7 +166,15 @@ def _open_shard(
         locate=addresses.locate,
         policy=given.policy,
         forwarder=given.other_shards,
-        counts=UrlCounts(totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped),
+        counts=UrlCounts(
+            totals.known,
+            totals.queued,
+            totals.revisiting,
+            totals.hosts,
+            totals.failed,
+            totals.dropped,
+            totals.requisites_queued,
+        ),
         only_due=only_due and totals.queued > 0,  # what was never asked for is left to the crawl
         is_forgotten=forgotten.has if forgotten else None,
     )

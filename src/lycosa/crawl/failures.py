@@ -12,7 +12,7 @@ from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.keeper import Archive
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait
-from lycosa.frontier import Host, Lease, QueueEntry, Reason, RequestKind, UrlState
+from lycosa.frontier import Host, Lease, QueueEntry, Reason, RequestKind, UrlState, requisite_hops
 from lycosa.learning import UrlMining
 from lycosa.records import Failure, Request, Response
 from lycosa.store import SITEMAP, PageRow
@@ -122,6 +122,8 @@ class FailureHandler:
         row = PageRow(
             response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
         )
+        if lease.kind is RequestKind.REQUISITE:
+            row.requisite, _ = requisite_hops(entry.hops)
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.write_row(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)

@@ -95,12 +95,14 @@ class Archive:
         response: Response,
         sha1: bytes | None = None,
         fetched_s: float | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> HttpExchange:
-        """The records of a body; `sha1` is its digest, where it is known, `fetched_s` the time of its row."""
+        """The records of a body; `sha1` is its digest, where it is known, `fetched_s` the time of its row, `about` what
+        the metadata record says beside the usual."""
         now = self._shard.now_unix() if fetched_s is None else fetched_s
         if self.is_off:
             return HttpExchange([], sha1 or payload_sha1(response.body), now)
-        metadata = record_metadata(lease)
+        metadata = {**record_metadata(lease), **(about or {})}
         return response_exchange(request, response, fetched_s=now, metadata=metadata, payload_sha1=sha1)
 
     def revisit(

@@ -25,7 +25,8 @@ class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitChecker:
-    """What may still be done. `run_s` is the time of this run so far, `visits` are the most that it makes."""
+    """What may still be done. `now` is the monotonic clock, `run_s` the time of this run so far, `visits` are the most
+    that it makes."""
 
     def __init__(
         self,
@@ -33,12 +34,13 @@ class LimitChecker:
         counters: Counters,
         run_s: Callable[[], float],
         frontier: Frontier,
+        now: Callable[[], float],
         *,
         visits: int | None = None,
         other_shards: OtherShards | None = None,
     ) -> None:
         self._settings, self._counters, self._run_s, self._other_shards = settings, counters, run_s, other_shards
-        self._frontier = frontier
+        self._frontier, self._now = frontier, now
         self._last_visit = None if visits is None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
 
@@ -53,8 +55,11 @@ class LimitChecker:
     def reached(self) -> str:
         """The name of the limit that is reached, or nothing."""
         s, t = self._settings, self._counters.totals
-        if s.pages is not None and t.pages >= s.pages:
-            return "pages"
+        if s.pages is not None:
+            waits = self._frontier.requisites > 0 and not self._may_ask(0)
+            self._frontier.hold_pages(waits, self._now())  # what the last pages need to be shown is still fetched
+            if t.pages >= s.pages and not waits:
+                return "pages"
         if s.bytes is not None and t.bytes >= s.bytes:
             return "bytes"
         if s.time_s is not None and self.seconds() >= s.time_s:
@@ -71,12 +76,19 @@ class LimitChecker:
         s = self._settings
         if in_flight >= s.transfers:
             return False
-        if self._other_shards is not None and not self._other_shards.may_ask(self._counters.totals.pages + in_flight):
+        if self._frontier.holds_pages:
+            return self._other_shards is None or self._other_shards.may_ask(-1)
+        if not self._may_ask(in_flight):
             return False
         visits_left = self._visits_left()
-        if visits_left is not None and in_flight >= visits_left:
+        return visits_left is None or in_flight < visits_left
+
+    def _may_ask(self, in_flight: int) -> bool:
+        """May one more page be asked for, beside those in flight?"""
+        most, pages = self._settings.pages, self._counters.totals.pages + in_flight
+        if self._other_shards is not None and not self._other_shards.may_ask(pages):
             return False
-        return s.pages is None or self._counters.totals.pages + in_flight < s.pages
+        return most is None or pages < most
 
     def left_s(self) -> float | None:
         """The seconds until a limit ends the crawl, at the pace so far; None without a limit or a pace."""

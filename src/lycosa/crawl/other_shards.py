@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.copies import DocumentOwners
-from lycosa.crawl.requeue import requeue_failed
+from lycosa.crawl.requeue import requeue_failed, write_via
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, UrlForwarder, unpack_host
 from lycosa.learning import TrapGuard
@@ -64,8 +64,11 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
             origin=Origin(origin),
             credits=[one.credit for one in some] if is_ranked else None,
             source=source,
+            now_unix=shard.now_unix(),
         )
-        if source and new:
+        if kind == RequestKind.REQUISITE:
+            write_via(shard.committer.batch, new, source)
+        elif source and new:
             traps.count_links(source, new)
     vouches = {one.href: one.credit for one in crossings if one.is_evidence_only}
     frontier.add_evidence(vouches, now)

@@ -25,11 +25,11 @@ from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import joined_links
 from lycosa.crawl.shard import Shard
 from lycosa.errors import SettingsError, StoreError
-from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState
+from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState, pack_requisite_hops
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import Forgotten, PageRow, WarcLocation, page_at, pages_at, unpack_links, unpack_page
+from lycosa.store import Batch, Forgotten, PageRow, State, WarcLocation, page_at, pages_at, unpack_links, unpack_page
 from lycosa.web import Url, parse_url, split_url, url_from_key, url_key
 
 INBOX_FOLDER = "inbox"
@@ -55,6 +55,7 @@ DROPPED_BY = {
     "pipelines": Reason.PIPELINE,
 }
 PAGES_AT_ONCE = 2_000
+_VIA_KEY = b"via:"  # + URL key, in META → the page that first needed a requisite; it moves with its host
 
 
 class Inbox(CommitParticipant):
@@ -166,6 +167,12 @@ def requeue_lost(shard: Shard) -> None:
             continue
         lost += 1
         shard.counters.remove(row)
+        if row.requisite and not row.location:
+            hops = pack_requisite_hops(row.requisite, 0)
+            shard.frontier.requeue_requisite(
+                url_from_key(key), row.depth, hops=hops, now=shard.now(), now_unix=shard.now_unix()
+            )
+            continue
         kind = RequestKind.SITEMAP if row.is_sitemap else RequestKind.PAGE
         pages, links = int(row.is_page), row.links if row.is_page else None
         shard.frontier.requeue(url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=shard.now())
@@ -232,3 +239,14 @@ def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[R
                 queued += 1
         commit()
     return queued
+
+
+def write_via(batch: Batch, urls: Iterable[Url], page: str) -> None:
+    """Remembers which page needs URLs that became known by it."""
+    for url in urls:
+        batch.put(Family.META, _VIA_KEY + url_key(url.href), page.encode())
+
+
+def page_of_requisite(state: State, url: str) -> str:
+    """The page by which a requisite became known; empty if that is not known."""
+    return (state.get(Family.META, _VIA_KEY + url_key(url)) or b"").decode("utf-8", "replace")

@@ -59,7 +59,8 @@ def _tally() -> "Counter[str]":
 class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Counts over the whole collection.
 
-    `pages` are documents stored, `duplicates` those among them that were known under another URL. `failed` are URLs
+    `pages` are documents stored, `duplicates` those among them that were known under another URL, `requisites` what
+    pages need to be shown, `requisites_queued` those of them that are queued. `failed` are URLs
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
@@ -78,6 +79,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     duplicates: int = 0
     redirects: int = 0
     sitemaps: int = 0
+    requisites: int = 0
+    requisites_queued: int = 0
     not_modified: int = 0
     visits: int = 0
     visits_changed: int = 0
@@ -275,6 +278,8 @@ class Counters:
             totals.redirects -= 1
         elif row.is_sitemap:
             totals.sitemaps -= 1
+        elif row.requisite and row.status and row.status < 400:
+            totals.requisites -= 1
         elif row.status and row.status < 400:
             totals.pages -= 1
             totals.duplicates -= bool(row.original)
@@ -291,6 +296,9 @@ class Counters:
 
     def sitemap(self) -> None:
         self.totals.sitemaps += 1
+
+    def requisite(self) -> None:
+        self.totals.requisites += 1
 
     def ignored(self, reason: str, links: int) -> None:
         """Links of a page are not followed."""
@@ -329,7 +337,7 @@ class Counters:
         below zero once it is taken back here: the sum over the shards is right."""
         t = self.totals
         t.known, t.queued, t.hosts, t.seconds = frontier.known, frontier.queued, frontier.hosts, seconds
-        t.revisiting = frontier.revisiting
+        t.revisiting, t.requisites_queued = frontier.revisiting, frontier.requisites
         counts = msgspec.structs.asdict(t)
         return {name: _without_zeros(value) if isinstance(value, Counter) else value for name, value in counts.items()}
 

@@ -114,6 +114,7 @@ class Frontier:
             places[HostPlace.WAITING],
             places[HostPlace.PARKED],
             counts.revisiting,
+            counts.requisites,
         )
 
     @property
@@ -130,6 +131,11 @@ class Frontier:
     def revisiting(self) -> int:
         """The number of finished URLs that wait for a revisit."""
         return self._counts.revisiting
+
+    @property
+    def requisites(self) -> int:
+        """The number of queued URLs that pages need to be shown."""
+        return self._counts.requisites
 
     def owns(self, host: str) -> bool:
         """Return whether a host belongs to this shard."""
@@ -153,12 +159,14 @@ class Frontier:
         origin: Origin = Origin.LINK,
         credits: Iterable[float] | None = None,
         source: str = "",
+        now_unix: float = 0.0,
     ) -> list[Url]:
         """Enqueue those of the URLs that are not known yet, and return them. A seed revives a host that was given up.
 
         `credits` is the evidence for each URL, where the policy ranks; it also counts for URLs that are known already.
-        `source` is the host of the page that links to them. URLs of other shards are forwarded, and returned if they
-        have not been forwarded lately.
+        `source` is the host of the page that links to them, or the URL of the page that needs them. URLs of other
+        shards are forwarded, and returned if they have not been forwarded lately. Of a REQUISITE `now_unix` is asked
+        for.
         """
         sent: list[Url] = []
         if self._is_forgotten is not None:
@@ -184,7 +192,10 @@ class Frontier:
                 touched[host.key] = host
             if row is not None or key in queues.pending:
                 continue
-            queues.enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
+            if kind is RequestKind.REQUISITE:
+                queues.enqueue_requisite(host, key, url.path, depth=depth, hops=hops, now=now, now_unix=now_unix)
+            else:
+                queues.enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
             touched[host.key] = host
             new.append(url)
         self._counts.known += len(new)
@@ -244,6 +255,13 @@ class Frontier:
         self._queues.enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=origin, links=links)
         self.scheduler.on_more_work(host, now)
 
+    def requeue_requisite(self, href: str, depth: int, *, hops: int, now: float, now_unix: float) -> None:
+        """Enqueue a URL again that a page needs to be shown and whose record is lost."""
+        key = url_key(href)
+        host = self._host(key, now)
+        self._queues.enqueue_requisite(host, key, _path(href), depth=depth, hops=hops, now=now, now_unix=now_unix)
+        self.scheduler.on_more_work(host, now)
+
     def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
         """Enqueue a finished URL for another visit, before everything else of its host; its state stays as it is."""
         host = self._host(url_key(href), now)
@@ -273,6 +291,18 @@ class Frontier:
         return host
 
     # giving URLs out
+
+    def hold_pages(self, is_held: bool, now: float) -> None:
+        """Lease nothing but what pages that are there need to be shown, and what is due; or lease everything again."""
+        if self._checks.holds_pages != is_held:
+            self._checks.holds_pages = is_held
+            for host in self._cache.hold(is_held or self.only_due):
+                self.scheduler.place(host, now)
+
+    @property
+    def holds_pages(self) -> bool:
+        """Return whether no pages are leased at the moment."""
+        return self._checks.holds_pages
 
     def next(self, now: float, now_unix: float) -> Lease | None:
         """Lease the next URL that may be fetched now; None if there is none."""

@@ -44,6 +44,14 @@ class HostCache:
     def __repr__(self) -> str:
         return f"<HostCache {len(self.hosts)} of {self._counts.hosts} hosts, {len(self._dirty)} changed>"
 
+    def hold(self, is_held: bool) -> list[Host]:
+        """Let hosts give out nothing but what is due, or everything; return those that may have another place now."""
+        self._only_due = is_held
+        for host in self.hosts.values():
+            host.is_held = is_held
+        movable = (HostPlace.READY, HostPlace.WAITING, HostPlace.PARKED, HostPlace.IDLE)
+        return [host for host in self.hosts.values() if host.place in movable]
+
     def get(self, key: bytes) -> tuple[Host, bool]:
         """Return the host, and whether it has just come into memory."""
         host = self.hosts.get(key)

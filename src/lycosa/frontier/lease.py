@@ -50,6 +50,7 @@ class FrontierStats(msgspec.Struct, frozen=True):
     waiting: int
     parked: int
     revisiting: int = 0
+    requisites: int = 0
 
 
 class UrlCounts(msgspec.Struct):
@@ -61,6 +62,7 @@ class UrlCounts(msgspec.Struct):
     hosts: int = 0
     failed: Counter[str] = msgspec.field(default_factory=Counter)  # of hosts given up, by the host's reason
     dropped: Counter[str] = msgspec.field(default_factory=Counter)
+    requisites: int = 0  # among `queued`: what pages need to be shown
 
     def move_host(self, row: HostRow, sign: int) -> None:
         """A host comes from another shard (+1), or goes there (-1): what waits is counted where it is, what is done
@@ -72,6 +74,7 @@ class UrlCounts(msgspec.Struct):
             self.failed[row.gave_up] += waiting
         else:
             self.queued += waiting
+            self.requisites += sign * row.requisites
             self.revisiting += sign * row.revisits
 
 

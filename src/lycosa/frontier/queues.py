@@ -112,6 +112,27 @@ class Queues:
         else:
             self.counts.queued += 1
 
+    def enqueue_requisite(
+        self, host: Host, key: bytes, path: str, *, depth: int, hops: int, now: float, now_unix: float
+    ) -> None:
+        """Put what a page needs to be shown into the due lane: it goes before the next pages of its host, and no policy
+        ranks it."""
+        queue_key = host.due.key(now_unix, next(self._due_counter))
+        entry = QueueEntry(queue_key, path, RequestKind.REQUISITE, depth, 0, hops)
+        self._put_url(key, UrlRow(UrlState.QUEUED, depth))
+        self._batch.put(Family.QUEUE, queue_key, entry.pack())
+        host.pending[queue_key] = entry
+        host.row.queued += 1
+        host.row.waits += 1
+        host.row.requisites += 1
+        if host.row.gave_up:
+            self.counts.failed[host.row.gave_up] += 1
+        else:
+            self.counts.queued += 1
+            self.counts.requisites += 1
+        host.due.add(entry, now)
+        host.touch()
+
     def enqueue_revisit(
         self, host: Host, path: str, depth: int, origin: Origin, *, now: float, now_unix: float
     ) -> None:
@@ -262,6 +283,8 @@ class Queues:
             self.counts.failed[host.row.gave_up] -= 1
         else:
             self.counts.queued -= 1
+            self.counts.requisites -= entry.kind is RequestKind.REQUISITE
+        host.row.requisites -= entry.kind is RequestKind.REQUISITE
         if state is UrlState.DROPPED:
             self.counts.dropped[reason] += 1
         host.touch()
@@ -285,6 +308,7 @@ class Queues:
         row.gave_up = reason
         self.counts.queued -= row.queued - row.revisits
         self.counts.revisiting -= row.revisits
+        self.counts.requisites -= row.requisites
         self.counts.failed[reason] += row.queued - row.revisits
         host.forget_queue()
         host.touch()
@@ -294,6 +318,7 @@ class Queues:
         row = host.row
         self.counts.queued += row.queued - row.revisits
         self.counts.revisiting += row.revisits
+        self.counts.requisites += row.requisites
         self.counts.failed[row.gave_up] -= row.queued - row.revisits
         row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
         host.touch()

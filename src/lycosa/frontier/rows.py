@@ -85,6 +85,7 @@ class RequestKind(IntEnum):
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
     REVISIT = 3  # a URL that is finished, to be looked at again; it stays finished while it waits
     TABLE = 4  # never queued: a table of links is asked for beside its document
+    REQUISITE = 5  # what a page needs to be shown; `hops` has how far it is from the page (`requisite_hops`)
 
 
 class Origin(IntEnum):
@@ -268,12 +269,14 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     failing: int = 0  # different URLs in a row, each asked for the first time, that it broke off or did not answer
     first_asked: float = 0.0  # when its first request ended, and its last
     last_asked: float = 0.0
+    requisites: int = 0  # entries, among those queued, of what pages need to be shown
 
     def take_out(self, entry: QueueEntry) -> None:
         """An entry is taken out of the queue of a host that nobody crawls now. A host that was given up keeps the
         count of its failures elsewhere (`UrlCounts`)."""
         self.queued -= 1
         self.revisits -= entry.kind is RequestKind.REVISIT
+        self.requisites -= entry.kind is RequestKind.REQUISITE
         if entry.lane == DUE_LANE:
             self.waits -= 1
             self.late -= entry.is_late
@@ -286,6 +289,19 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 pack_host = msgspec.msgpack.Encoder().encode
 unpack_host = msgspec.msgpack.Decoder(HostRow).decode
+
+
+# The hops of a REQUISITE: redirects, and above them how far it is from its page: 1, or 2 if a requisite names it.
+_EMBED_SHIFT = 5
+
+
+def pack_requisite_hops(embeds: int, redirects: int) -> int:
+    return embeds << _EMBED_SHIFT | min(redirects, (1 << _EMBED_SHIFT) - 1)
+
+
+def requisite_hops(hops: int) -> tuple[int, int]:
+    """Return how far a requisite is from its page, and how many redirects led to it."""
+    return hops >> _EMBED_SHIFT, hops & (1 << _EMBED_SHIFT) - 1
 
 
 def lane_start(host_key: bytes, lane: int) -> bytes:

@@ -23,6 +23,7 @@ from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
 # because a crawl must not stand still for an hour while hosts with work are ready.
 LIVE = frozenset({HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY, HostPlace.NAME, HostPlace.ROBOTS})
 SOON_S = 10.0
+HELD_S = 60.0  # how long a page waits, that comes up while pages are held
 MAX_REVIEWS_PER_COMMIT = 100  # deferred hosts that are looked at again
 
 
@@ -49,6 +50,7 @@ class FetchChecks:
         self._obeys_robots = politeness.robots
         self._most_pages, self._most_depth = politeness.pages_per_host, politeness.host_depth
         self.hooks: list[FrontierHook] = []
+        self.holds_pages = False  # nothing is given out but what pages that are there need
 
     def needs_robots(self, host: Host, now_unix: float) -> bool:
         """Return whether the host's robots.txt has to be fetched before anything else."""
@@ -66,6 +68,10 @@ class FetchChecks:
             return Reason.ROBOTS
         if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first
             return None
+        if entry.kind is RequestKind.REQUISITE:  # it belongs to a page that is there, whatever the limits of its host
+            return None
+        if self.holds_pages:  # a retry, or one that was postponed
+            return HELD_S
         if self._most_pages is not None and host.row.pages >= self._most_pages:
             return Reason.PAGES_PER_HOST
         # Depth within the host: counted from where it was entered, which may be deep in the crawl.

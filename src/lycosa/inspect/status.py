@@ -21,6 +21,7 @@ from lycosa.crawl import (
     filters_of,
     load_counts,
     load_live_stats,
+    page_of_requisite,
     sum_of_shards,
 )
 from lycosa.errors import LycosaError, SettingsError
@@ -208,6 +209,8 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
         lines += _known(row, url, host, page)
         if row.reason is Reason.PIPELINE and (said := drop_reason(state, key)):
             lines.append(f"a pipeline dropped it: {said}")
+        if (page is None or page.requisite) and (needed_by := page_of_requisite(state, url.href)):
+            lines.append(f"a requisite: {needed_by} needs it to be shown")
         lines += _retry(collection, url, host_key_of(key), host)
     elif url.path == ROBOTS_PATH and host is not None:
         lines.append(_robots_file(collection, host))
@@ -374,6 +377,6 @@ def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
         if target is None or target.href != href:
             continue
         if kind == LinkKind.IMG:
-            yield "<img>, and images are asked for with --images only"
+            yield "<img>, and images are asked for with --images or --requisites only"
         elif kind not in FOLLOWED_KINDS or "nofollow" in rel.lower().split():
             yield f"<{LinkKind(kind).name.lower()}{f' rel={rel}' if rel else ''}>, which is not followed"

@@ -168,7 +168,7 @@ class VisitRecorder:
         self._shard.counters.remove(row)
         if row.failure or not (row.location or row.is_sitemap or 0 < row.status < 400):
             host.count(failed=-1)
-        elif not (row.location or row.is_sitemap):
+        elif row.is_page:
             host.count(pages=-1)
 
 

@@ -320,7 +320,7 @@ class _ShardRemoval:
             return
         if row.failure or not (row.location or row.is_sitemap or 0 < row.status < 400):
             host.failed -= 1
-        elif not (row.location or row.is_sitemap):
+        elif row.is_page:
             host.pages -= 1
 
     def _host(self, key: bytes) -> HostRow | None:

@@ -17,6 +17,7 @@ class NamedSettings(TypedDict, total=False):
     skip_extensions: Sequence[str]
     types: Sequence[str]
     images: bool
+    requisites: bool
     sitemaps: bool
     mine: Literal["off", "ancestors", "all"]
     tables: Literal["off", "auto", "always"]

@@ -129,6 +129,11 @@ class CrawlSettings:
         metavar="PATTERN",
     )
     images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.")
+    requisites: bool = WHERE(
+        False,
+        v.flag,
+        "Fetch what pages need to be shown, too, from other hosts as well: stylesheets, scripts, fonts, images, icons.",
+    )
     sitemaps: bool = WHERE(True, v.flag, "Read the sitemaps of hosts.")
     mine: Mining = WHERE(
         "ancestors",

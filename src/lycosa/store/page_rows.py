@@ -30,7 +30,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     `noarchive` and `unavailable_s` are what it said to robots (`web.robots`). `tries` is how many requests were
     made for a URL that has failed, 0 in rows that do not know it. `took_ms` is how long the request took, from its
     start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it. `fields` are
-    those that pipelines have added, packed (`crawl.pipeline`)."""
+    those that pipelines have added, packed (`crawl.pipeline`). `requisite`: a page needs it to be shown, from
+    which it is so many steps away."""
 
     status: int
     fetched_s: float
@@ -67,6 +68,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     tries: int = 0
     took_ms: int = 0
     fields: bytes = b""
+    requisite: int = 0
 
     @property
     def is_sitemap(self) -> bool:
@@ -74,8 +76,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a document that counts as a page, rather than a redirect or a sitemap."""
-        return not (self.location or self.is_sitemap)
+        """Whether it is a document that counts as a page, rather than a redirect, a sitemap or a requisite."""
+        return not (self.location or self.is_sitemap or self.requisite)
 
     @property
     def lacks_body(self) -> bool:

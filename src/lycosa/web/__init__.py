@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from lycosa.web.metadata import PageMetadata, page_metadata
     from lycosa.web.pdf import PdfText, can_read_pdf, read_pdf
     from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
+    from lycosa.web.requisites import document_requisites
     from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
     from lycosa.web.usage_files import MAX_USAGE_FILE_BYTES, TDMREP_PATH, read_reservations, read_terms
@@ -128,6 +129,7 @@ __getattr__ = open_lazily(
         "metadata": "PageMetadata page_metadata",
         "pdf": "PdfText can_read_pdf read_pdf",
         "readable": "are_near extract_readable extract_text simhash",
+        "requisites": "document_requisites",
         "surt": "surt_key",
         "text": "page_of_text",
         "usage_files": "MAX_USAGE_FILE_BYTES TDMREP_PATH read_reservations read_terms",
@@ -197,6 +199,7 @@ __all__ = [
     "document_digest",
     "document_digests",
     "document_fingerprint",
+    "document_requisites",
     "domain_of",
     "escape_query",
     "extract_readable",
