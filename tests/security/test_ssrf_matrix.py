@@ -29,7 +29,7 @@ def report(conformance: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
     folder = tmp_path_factory.mktemp("closed_world")
     command = ["unshare", "--net", sys.executable, "-m", "tests.security.closed_world", str(conformance), str(folder)]
     environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY}"}
-    subprocess.run(command, check=True, cwd=REPOSITORY, env=environment, timeout=110)
+    subprocess.run(command, check=True, cwd=REPOSITORY, env=environment, timeout=600)
     found: Report = json.loads((folder / "report.json").read_text())
     return found
 

@@ -40,9 +40,9 @@ class Forgotten:
         path = (sharded_parent(collection) or collection) / FORGOTTEN_FILE
         try:
             lines = path.read_text().splitlines()
-        except FileNotFoundError:
-            return cls()
         except (OSError, UnicodeDecodeError) as error:
+            if isinstance(error, FileNotFoundError) or not os.path.isdir(path.parent):  # whoever opens that says so
+                return cls()
             raise StoreError(f"cannot read {path}, the list of what must not come back: {error}") from error
         pairs = (line.partition(" ") for line in lines if line.strip())
         return cls((entry.strip(), at) for at, _, entry in pairs)
