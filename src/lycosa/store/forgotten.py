@@ -7,6 +7,7 @@ removal takes out is on the list before anything else happens, so that a removal
 Written by `lycosa.removal`; asked by the frontier before it admits a URL, by imports, and by `why`.
 """
 
+import errno
 import os
 import time
 from collections.abc import Collection, Iterable
@@ -17,6 +18,7 @@ from lycosa.store.joined import sharded_parent
 from lycosa.store.warc_file import sync_folder
 from lycosa.web import Url, format_timestamp, parse_url, url_key
 
+NO_SUCH_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 FORGOTTEN_FILE = "forgotten"
 
 
@@ -41,7 +43,7 @@ class Forgotten:
         try:
             lines = path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            if isinstance(error, FileNotFoundError) or not os.path.isdir(path.parent):  # whoever opens that says so
+            if isinstance(error, OSError) and error.errno in NO_SUCH_FOLDER:  # whoever opens the collection says so
                 return cls()
             raise StoreError(f"cannot read {path}, the list of what must not come back: {error}") from error
         pairs = (line.partition(" ") for line in lines if line.strip())
