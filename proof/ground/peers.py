@@ -27,6 +27,7 @@ SCRAPY = "scrapy==2.*"
 HERITRIX = "3.13.0"
 KATANA = "github.com/projectdiscovery/katana@v1.6.1"
 SPIDER = "2.53.9"
+REPLAYWEBPAGE = "2.4.6"
 WGET2 = ("wget2", "libwget0", "libgpgme11", "libassuan0", "libgpg-error0")
 # Of the crate's features only what a crawl by plain requests needs: the others cost it time.
 _SPIDER = f"""[package]
@@ -246,3 +247,13 @@ def pywb() -> Path:
 def py_wacz() -> Path:
     """A Python that has py-wacz, which validates WACZ files."""
     return environment("wacz", "wacz==0.6.*")
+
+
+def replaywebpage() -> Path:
+    """The folder of ReplayWeb.page, which replays WACZ files in a browser; of it `ui.js` and `sw.js` are needed."""
+
+    def install(folder: Path) -> None:
+        _run(["npm", "pack", "--silent", f"replaywebpage@{REPLAYWEBPAGE}"], cwd=folder)
+        _run(["tar", "-xzf", f"replaywebpage-{REPLAYWEBPAGE}.tgz"], cwd=folder)
+
+    return _installed(f"replaywebpage-{REPLAYWEBPAGE}", "npm", install) / "package"

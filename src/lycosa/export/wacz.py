@@ -12,6 +12,8 @@ wait in temporary files. ReplayWeb.page opens it, and pywb, and py-wacz validate
 """
 
 import hashlib
+import re
+import struct
 import time
 import zipfile
 from collections.abc import Iterator
@@ -37,6 +39,7 @@ LINES_PER_MEMBER = 1_024
 CHUNK_BYTES = 1 << 20
 _PAGES_HEADER = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
 _DEFLATE_LEVEL = 1
+_FRONT_PAGE = re.compile(r"/(?:(?:index|default|home)\.[a-z]+)?\Z", re.IGNORECASE)  # imported pages are all of depth 0
 
 
 class WaczArchive(ExportFormat):
@@ -64,7 +67,7 @@ class WaczArchive(ExportFormat):
             self._pages = self._pages_path.open("wb")
         self._page_count = 0
         self._main: tuple[str, str] | None = None
-        self._main_rank = (0, 0)
+        self._main_rank: tuple[int, int, bool, int] = (0, 0, False, 0)
         self._pages.write(msgspec.json.encode({**_PAGES_HEADER, "hasText": self._has_text}) + b"\n")
         if not self._whole_files:
             self._copy = self._package.open("archive/data.warc.gz", is_stored=True)
@@ -111,8 +114,9 @@ class WaczArchive(ExportFormat):
     def _add_page(self, page: StoredPage, text: str) -> None:
         self._page_count += 1
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(page.row.fetched_s))
-        if self._main is None or (page.depth, len(page.url)) < self._main_rank:
-            self._main, self._main_rank = (page.url, moment), (page.depth, len(page.url))
+        rank = page.depth, page.url.count("/"), not _FRONT_PAGE.search(page.url), len(page.url)
+        if self._main is None or rank < self._main_rank:
+            self._main, self._main_rank = (page.url, moment), rank
         about: dict[str, object] = {"id": f"p{self._page_count}", "url": page.url, "ts": moment, "title": page.title}
         about["size"] = page.sent_bytes
         if self._has_text:
@@ -184,11 +188,16 @@ class _WaczPackage:
     def __init__(self, out: Output) -> None:
         self._zip = zipfile.ZipFile(cast(IO[bytes], out), "w")
         self._resources: list[dict[str, object]] = []
-        self._now = time.gmtime()[:6]
+        now_s = time.time()
+        self._now = time.gmtime(now_s)[:6]
+        # ReplayWeb.page takes a file to have no extra fields in its local header if the directory lists none. Those of
+        # ZIP64 are in local headers alone as long as a file is small, so each file has its time in both.
+        self._times = struct.pack("<HHBL", 0x5455, 5, 1, int(now_s))
 
     def open(self, path: str, *, is_stored: bool = False) -> _PackageFile:
         info = zipfile.ZipInfo(path, self._now)
         info.compress_type = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
+        info.extra = self._times
         info._compresslevel = _DEFLATE_LEVEL  # type: ignore[attr-defined]
         return _PackageFile(self._zip.open(info, "w", force_zip64=True), path, self._resources)
 
