@@ -265,6 +265,8 @@ class Collection:
         language: Sequence[str] = (),
         query: str = "",
         versions: bool = False,
+        purpose: str = "",
+        ignore_preferences: bool = False,
         since_last: bool = False,
         restart: bool = False,
         skip_missing: bool = False,
@@ -283,7 +285,9 @@ class Collection:
             language=language,
             query=query,
             versions=versions,
+            purpose=purpose,
         )
         given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
         job = ExportJob(format, str(out), selection, given, restart, skip_missing, since_last)
+        job = job._replace(ignores_preferences=ignore_preferences)
         return export_pages(self.path, job)

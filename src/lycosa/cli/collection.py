@@ -111,7 +111,8 @@ def hosts(
     """List the hosts with their pages, pace and waits.
 
     Of each host it shows the pages kept, the URLs queued and failed, the bytes received, the mean response time, the
-    delay between two requests, the time from its first to its last answer, and what it waits for.
+    delay between two requests, the time from its first to its last answer, what it waits for, and what it says on the
+    use of its content.
     """
     with open_to_read(into) as collection:
         rows = host_views(collection)
@@ -137,6 +138,8 @@ def _host_line(row: HostView) -> str:
     if row.retries:
         others = f" and {count(row.retries - 1)} more" if row.retries > 1 else ""
         notes.append(f"{row.next_retry}{others}")
+    if row.preferences:
+        notes.append(f"says: {row.preferences}")
     line = f"{counts}{duration(row.time_s) if row.requests else '-':>9}  {row.host}"
     return printable(line + (f"  ({'; '.join(notes)})" if notes else ""), sys.stdout.encoding)
 

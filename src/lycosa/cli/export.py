@@ -22,7 +22,7 @@ from lycosa.export import (
     PageSelection,
     export_pages,
 )
-from lycosa.web import format_date
+from lycosa.web import Purpose, format_date
 
 LINE_S = 5.0
 REDRAW_S = 0.25
@@ -81,6 +81,18 @@ def export(
         bool,
         typer.Option("--versions", help="Every stored version of a page, the oldest first.", rich_help_panel=SELECTING),
     ] = False,
+    purpose: Annotated[
+        str,
+        _select("purpose", f"Leave out what its publisher forbids for this: {', '.join(Purpose)}.", "PURPOSE"),
+    ] = "",
+    ignore_preferences: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-preferences",
+            help="Write pages whatever their publishers say on their use.",
+            rich_help_panel=SELECTING,
+        ),
+    ] = False,
     since_last: Annotated[
         bool,
         typer.Option(
@@ -117,6 +129,7 @@ def export(
         query=query,
         changed_since=changed_since,
         versions=versions,
+        purpose=purpose,
     )
     given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
     progress = ExportView()
@@ -130,6 +143,7 @@ def export(
         skip_missing=skip_missing,
         since_last=since_last,
         fields=None if rules is None else tuple(rules),
+        ignores_preferences=ignore_preferences,
     )
     try:
         report = export_pages(into, job, tell=progress)
@@ -169,7 +183,7 @@ app.command(
     epilog="""
         lycosa export my-crawl jsonl > pages.jsonl
         lycosa export shop jsonl --field 'price=.price' --content none > prices.jsonl
-        lycosa export my-crawl jsonl --like dolma --language en --out corpus.jsonl.zst
+        lycosa export my-crawl jsonl --like dolma --purpose ai-train --out corpus.jsonl.zst
         lycosa export my-crawl csv --host example.org --path /docs/ --out docs.csv
         lycosa export my-crawl markdown --query 'heat pump' --out notes
         lycosa export my-crawl graph --edges gexf --out links.gexf
@@ -191,6 +205,9 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
     if report.out != STANDARD:
         line += f": {printable(report.out, sys.stderr.encoding)}"
     note(line)
+    if report.forbidden:
+        are = "page was" if report.forbidden == 1 else "pages were"
+        note(f"{count(report.forbidden)} {are} left out, since their publishers forbid this use")
     if report.unread:
         are = "page was" if report.unread == 1 else "pages were"
         note(f"{count(report.unread)} {are} left out, since their records cannot be read")

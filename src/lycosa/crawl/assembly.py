@@ -31,7 +31,7 @@ from lycosa.graph import LinkIndexer
 from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
 from lycosa.settings import CrawlSettings, read_field, read_group
 from lycosa.store import Batch, CollectionStore, Forgotten
-from lycosa.web import Url, parse_url
+from lycosa.web import Purpose, Url, parse_url
 
 
 class LoopParts(NamedTuple):
@@ -211,6 +211,7 @@ def _politeness(settings: CrawlSettings) -> Politeness:
         pages_per_host=settings.pages_per_host,
         host_depth=settings.host_depth,
         robots=settings.robots,
+        purpose=Purpose(settings.purpose),
     )
 
 

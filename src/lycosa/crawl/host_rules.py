@@ -1,11 +1,14 @@
-"""The rules of a host, read before its pages: robots.txt, and the sitemaps that it names.
+"""The rules of a host, read before its pages: robots.txt, the sitemaps that it names, and files on the use of content.
 
 Nothing of a host is asked for before its robots.txt is known. Where it cannot be had, the host's address is forgotten
-and it is tried again as the retry table says; then the host is given up.
+and it is tried again as the retry table says; then the host is given up. Where the purpose of the crawl asks for them,
+tdmrep.json and the licences of RSL are read in the same way, right after robots.txt and once with each.
 """
 
 from collections.abc import Callable, Sequence
 from hashlib import sha1
+
+import msgspec
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.failures import PATIENT_WAIT_S
@@ -21,6 +24,9 @@ from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
 from lycosa.web import (
+    TDM_RESERVATION,
+    Purpose,
+    Robots,
     SitemapEntry,
     Steps,
     Url,
@@ -31,11 +37,31 @@ from lycosa.web import (
 )
 
 MAX_ROBOTS_HOPS = 5
+MAX_LICENSES = 3  # of one host that are read
 ROBOTS_FOR_S = 24 * 3600.0
 ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
 SITEMAP_BYTES = 50 * 1024 * 1024
 URLS_PER_STEP = 250  # of a sitemap
 SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
+
+
+class _UsageFiles(msgspec.Struct):
+    """A host whose rules are known but for its files on the use of content, and those that are still to be read."""
+
+    rules: Robots
+    left: list[Url]
+
+
+def _usage_files(host: Host, rules: Robots, purpose: Purpose) -> list[Url]:
+    """The files on the use of its content that a host may have and that concern the purpose: tdmrep.json, and licences
+    that its robots.txt names and that are on the host itself."""
+    from lycosa.web import TDMREP_PATH  # lazy: crawls for an archive never need it
+
+    names = [TDMREP_PATH] if purpose in TDM_RESERVATION["1"] else []
+    home = f"{host.origin}/"
+    found = [url for name in (*names, *rules.licenses[:MAX_LICENSES]) if (url := parse_url(name, home))]
+    own = [url for url in found if url.href.startswith(home) and rules.allows(url.path)]
+    return list(dict.fromkeys(own))
 
 
 class RobotsHandler:
@@ -83,7 +109,8 @@ class HostRules:
         other_shards: OtherShards | None = None,
     ) -> None:
         self._shard, self._archive, self._addresses, self._other_shards = shard, archive, addresses, other_shards
-        self.requests = requests
+        self.requests, self._purpose = requests, Purpose(shard.settings.purpose)
+        self._with_files: dict[bytes, _UsageFiles] = {}  # by the key of hosts whose files on use are being read
         self.on_dates: Callable[[Host, Sequence[SitemapEntry]], Steps[int]] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
@@ -96,6 +123,8 @@ class HostRules:
             return
         wanted_by, hops = (lease.job.wanted_by, lease.job.hops) if lease.job else (lease.host.key, 0)
         host = shard.frontier.hosts.get(wanted_by)
+        if lease.job is None:
+            self._with_files.pop(wanted_by, None)
         if host is None:  # nobody waits for it any more
             shard.release(lease, response)
             return
@@ -115,6 +144,9 @@ class HostRules:
 
     def _learn(self, host: Host, lease: Lease | None, response: Response) -> Steps[None]:
         shard = self._shard
+        if (files := self._with_files.get(host.key)) is not None:
+            self._learn_use(host, lease, response, files)
+            return
         status = 0 if response.failure is not None else response.status
         rules = yield from robots_from_response_steps(
             status, decoded_body(response, ROBOTS_BYTES), agent=shard.settings.agent
@@ -122,9 +154,40 @@ class HostRules:
         if rules.is_unreachable:
             self._unreachable(host, lease, response)
             return
+        if self._purpose is not Purpose.ARCHIVE and (urls := _usage_files(host, rules, self._purpose)):
+            self._with_files[host.key] = files = _UsageFiles(rules, urls)
+            self._release(lease, response)
+            self._follow(host, files.left[0], 0)
+            return
+        self._set_rules(host, rules)
+        self._release(lease, response)
+
+    def _set_rules(self, host: Host, rules: Robots) -> None:
+        shard = self._shard
         shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
         if shard.settings.sitemaps:
             self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
+
+    def _learn_use(self, host: Host, lease: Lease | None, response: Response, files: "_UsageFiles") -> None:
+        """Reads a file on the use of a host's content; it goes on with the next, or else the host's rules are known.
+        One that cannot be had says nothing."""
+        # lazy: crawls for an archive never need it
+        from lycosa.web import MAX_USAGE_FILE_BYTES, TDMREP_PATH, read_reservations, read_terms
+
+        url = files.left.pop(0)
+        if response.failure is None and 200 <= response.status < 300:
+            body = decoded_body(response, MAX_USAGE_FILE_BYTES)
+            if url.path == TDMREP_PATH:
+                files.rules = msgspec.structs.replace(files.rules, reservations=read_reservations(body))
+            else:
+                terms = (*files.rules.terms, *read_terms(body, host.origin))
+                files.rules = msgspec.structs.replace(files.rules, terms=terms)
+        if files.left:
+            self._release(lease, response)
+            self._follow(host, files.left[0], 0)
+            return
+        del self._with_files[host.key]
+        self._set_rules(host, files.rules)
         self._release(lease, response)
 
     def _release(self, lease: Lease | None, response: Response) -> None:

@@ -16,7 +16,9 @@ from lycosa.crawl.copies import Copies
 from lycosa.crawl.reading import (
     LeaseAnswer,
     PreparedPage,
+    answer_statements,
     decoded_body,
+    document_statements,
     joined_links,
     page_directives,
     read_page,
@@ -49,7 +51,9 @@ from lycosa.web import (
     MediaKind,
     Page,
     Readable,
+    StatementPlace,
     document_digest,
+    pack_statements,
     payload_sha1,
     url_from_key,
     url_key,
@@ -85,7 +89,7 @@ class Archive:
     """Keeps what came back; where no archive is kept (`is_off`), nothing but what stands in the rows."""
 
     def __init__(self, shard: Shard) -> None:
-        self._shard, self._committer = shard, shard.committer
+        self._shard, self._committer, self._agent = shard, shard.committer, shard.settings.agent
         self.is_off = shard.settings.archive == "none"  # nothing is written: records have no members and no place
 
     def exchange(
@@ -102,7 +106,7 @@ class Archive:
         now = self._shard.now_unix() if fetched_s is None else fetched_s
         if self.is_off:
             return HttpExchange([], sha1 or payload_sha1(response.body), now)
-        metadata = {**record_metadata(lease), **(about or {})}
+        metadata = {**record_metadata(lease, response, self._agent), **(about or {})}
         return response_exchange(request, response, fetched_s=now, metadata=metadata, payload_sha1=sha1)
 
     def revisit(
@@ -125,12 +129,13 @@ class Archive:
             fetched_s=now,
             original=original,
             profile=profile,
-            metadata=record_metadata(lease),
+            metadata=record_metadata(lease, response, self._agent),
         )
 
     def patched(self, lease: Lease, request: Request, found: PatchedDocument) -> HttpExchange:
         """The records of a version that a table gave; where it is made on reading, that table's records as well."""
-        now, metadata = self._shard.now_unix(), {**record_metadata(lease), "patched-by": request.url}
+        now = self._shard.now_unix()
+        metadata = {**record_metadata(lease, found.document, self._agent), "patched-by": request.url}
         if found.base_record is None:
             return patched_exchange(found.document, fetched_s=now, metadata=metadata)
         return patch_on_read_exchange(
@@ -287,7 +292,10 @@ class PageKeeper:
             fields=_fields(prepared),
             took_ms=response.took_ms,
         )
-        row.apply_directives(original.directives | page_directives((), response, self._reader.rules.agent))
+        agent = self._reader.rules.agent
+        row.apply_directives(original.directives | page_directives((), response, agent))
+        of_page = (line for line in original.preferences.split("\n") if line.startswith(StatementPlace.PAGE))
+        row.preferences = pack_statements((*answer_statements(lease, response, agent), *of_page))
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
         links = with_headers(self.documents.links(key) or LinkRow(()), response)
@@ -339,6 +347,7 @@ class PageKeeper:
         page, links = self._reader.analyse(response, prepared), prepared.links
         row = self._row(lease, response, page, made, prepared)
         row.apply_directives(prepared.directives)
+        row.preferences = document_statements(lease, response, page, self._reader.rules.agent)
         row.original = copied
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)

@@ -12,9 +12,10 @@ from lycosa.crawl.keeper import PageKeeper
 from lycosa.crawl.pipeline import Pipelines, write_drop
 from lycosa.crawl.reading import (
     LeaseAnswer,
-    PipelineVerdict,
+    PageVerdict,
     PreparedPage,
     decoded_body,
+    document_statements,
     read_page,
     redirect_location,
 )
@@ -27,7 +28,7 @@ from lycosa.learning import TrapGuard, UrlMining
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings
 from lycosa.store import REDIRECTS, LinkRow, PageRow
-from lycosa.web import TOPIC_HEAD_BYTES, parse_url, url_key
+from lycosa.web import TOPIC_HEAD_BYTES, MediaKind, Purpose, objection, parse_url, url_key
 
 MAX_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
@@ -93,7 +94,7 @@ class PageHandler:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self.keeper, self.admission, self.failures, self.requests = keeper, admission, failures, requests
         self._traps, self._mining, self.statistics = traps, mining, list(parts.statistics)
-        self._pipelines = pipelines
+        self._pipelines, self._purpose = pipelines, Purpose(shard.settings.purpose)
 
     def __repr__(self) -> str:
         return f"<PageHandler pages={self._counters.totals.pages}>"
@@ -120,20 +121,34 @@ class PageHandler:
         self.release(lease, response)
         return None
 
-    # pipelines
+    # documents that are dropped: by their publishers' preferences, or by pipelines
 
-    def drop_verdict(self, answer: LeaseAnswer) -> PipelineVerdict | None:
-        """The verdict of the pipelines on a document that they want dropped; None: it is kept."""
-        if self._pipelines is None:
+    def drop_verdict(self, answer: LeaseAnswer) -> PageVerdict | None:
+        """Why a document is not kept; None: it is."""
+        if self._pipelines is None and not self._judges_use(answer.response):
             return None
         if answer.prepared is None:
             answer.prepared = self._shard.reader.digests(answer.response)
-        return self.version_drop(answer.response, answer.prepared)
+        return self.version_drop(answer.lease, answer.response, answer.prepared)
 
-    def version_drop(self, response: Response, prepared: PreparedPage) -> PipelineVerdict | None:
+    def version_drop(self, lease: Lease, response: Response, prepared: PreparedPage) -> PageVerdict | None:
         """As `drop_verdict`, of a document that is prepared."""
+        if self._judges_use(response) and (said := self._objection(lease, response, prepared)):
+            return PageVerdict(dropped=said, reason=Reason.PREFERENCES)
         verdict = None if self._pipelines is None else self._pipelines.judge(response, prepared)
         return verdict if verdict is not None and verdict.dropped else None
+
+    def _judges_use(self, response: Response) -> bool:
+        """Can a document forbid what the crawl is for? Of an archive only a Content-Signal speaks (`web.preferences`),
+        and what the host says was asked before the request."""
+        return self._purpose is not Purpose.ARCHIVE or "content-signal" in response.headers
+
+    def _objection(self, lease: Lease, response: Response, prepared: PreparedPage) -> str:
+        reader = self._shard.reader
+        page = reader.analyse(response, prepared)
+        statements = document_statements(lease, response, page, reader.rules.agent)
+        is_image, now = page.media.kind is MediaKind.IMAGE, self._shard.now_unix()
+        return objection(statements, prepared.directives, self._purpose, is_image=is_image, now=now)
 
     def can_take_early(self, answer: LeaseAnswer) -> bool:
         """May the links of a document be admitted before it is kept? Not if it is dropped."""
@@ -141,8 +156,8 @@ class PageHandler:
             return False
         return not answer.is_document or (dropped := self.drop_verdict(answer)) is None or dropped.follows
 
-    def _drop(self, answer: LeaseAnswer, verdict: PipelineVerdict) -> None:
-        """A pipeline does not want the page: nothing of it is kept but its URL and the reason."""
+    def _drop(self, answer: LeaseAnswer, verdict: PageVerdict) -> None:
+        """The page is not wanted: nothing of it is kept but its URL and the reason."""
         lease, response, prepared = answer.lease, answer.response, answer.prepared
         assert prepared is not None
         if verdict.follows:
@@ -151,7 +166,7 @@ class PageHandler:
             self.admission.follow(ReadPage(lease, response, row, prepared.links, prepared.joined, prepared.page))
         write_drop(self._shard.committer.batch, url_key(lease.url), verdict.dropped)
         self._shard.committer.count_outcomes()
-        self._frontier.finish(lease, UrlState.DROPPED, Reason.PIPELINE)
+        self._frontier.finish(lease, UrlState.DROPPED, verdict.reason)
 
     def admit(self, read: ReadPage) -> None:
         """Admits the links of a page that was read, counts it, and finishes its URL."""

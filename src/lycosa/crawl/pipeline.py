@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lycosa.crawl.reading import PageReader, PipelineVerdict, PreparedPage
+from lycosa.crawl.reading import PageReader, PageVerdict, PreparedPage
 from lycosa.errors import PartError
 from lycosa.records import Family, FieldRule, Response
 from lycosa.store import Batch, State
@@ -129,7 +129,7 @@ class Pipelines:
     def __repr__(self) -> str:
         return f"<Pipelines {' '.join(name for name, _ in self._named)}>"
 
-    def judge(self, response: Response, prepared: PreparedPage) -> PipelineVerdict:
+    def judge(self, response: Response, prepared: PreparedPage) -> PageVerdict:
         """Shows the page to the pipelines, the first time; one that drops it is the last that sees it."""
         if prepared.verdict is not None:
             return prepared.verdict
@@ -140,10 +140,10 @@ class Pipelines:
             except Exception as error:  # whatever a user's part raises is the part's
                 raise PartError(f"the pipeline {name} failed on {page.url}: {error!r}") from error
             if page.dropped:
-                prepared.verdict = PipelineVerdict(dropped=page.dropped, follows=page.follows)
+                prepared.verdict = PageVerdict(dropped=page.dropped, follows=page.follows)
                 return prepared.verdict
             fields = _packed(name, page)
-        prepared.verdict = PipelineVerdict(fields)
+        prepared.verdict = PageVerdict(fields)
         return prepared.verdict
 
 

@@ -95,7 +95,8 @@ class ReaderThreads:
             html = None if is_known and len(body) <= LARGE_BYTES else kernel_arguments(document)
             parts = None
             if reader.has_archive and not is_known and request is not None:
-                parts = response_parts(Fetched(request, response, answer.fetched_s, record_metadata(lease), b""))
+                metadata = record_metadata(lease, response, reader.rules.agent)
+                parts = response_parts(Fetched(request, response, answer.fetched_s, metadata, b""))
             self._number += 1
             assert self._threads is not None
             self._threads.submit(self._number, response.body, body, html, parts, len(body) > LARGE_BYTES)

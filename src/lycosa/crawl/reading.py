@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.frontier import Lease, RecentUrls, RequestKind
+from lycosa.frontier import Lease, Reason, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
 from lycosa.store import HttpExchange, LinkRow
@@ -41,11 +41,16 @@ from lycosa.web import (
     document_digests,
     filter_urls,
     follow_links,
+    header_statements,
+    host_statements,
     join_map,
     named_analysers,
+    pack_statements,
+    page_statements,
     parse_link_header,
     parse_url,
     robots_directives,
+    split_url,
 )
 
 if TYPE_CHECKING:
@@ -179,13 +184,14 @@ def joined_links(links: LinkRow, url: str) -> dict[str, str]:
     return join_map(base_url(url, links.base_href), links.hrefs)
 
 
-class PipelineVerdict(NamedTuple):
-    """What pipelines say of a page: the fields that they add, packed; why it is dropped, or nothing; and whether its
-    links are followed."""
+class PageVerdict(NamedTuple):
+    """What pipelines, or its publisher's preferences, say of a page: the fields that pipelines add, packed; why it is
+    dropped, or nothing; whether its links are followed; and who dropped it."""
 
     fields: bytes = b""
     dropped: str = ""
     follows: bool = True
+    reason: Reason = Reason.PIPELINE
 
 
 class PreparedPage(msgspec.Struct):
@@ -205,7 +211,7 @@ class PreparedPage(msgspec.Struct):
     content: bytes = b""
     records: HttpExchange | None = None
     is_cut: bool = False
-    verdict: PipelineVerdict | None = None
+    verdict: PageVerdict | None = None
 
     @property
     def is_large(self) -> bool:
@@ -303,9 +309,34 @@ class PageReader:
             prepared.content = self._content_digest(page, prepared.body)
 
 
-def record_metadata(lease: Lease) -> dict[str, str]:
-    """What a metadata record says of a page."""
-    return {"depth": str(lease.depth)}
+# The header fields that may speak of the use of a document.
+USE_FIELDS = frozenset(("content-usage", "content-signal", "tdm-reservation", "link", "x-robots-tag"))
+
+
+def answer_statements(lease: Lease, response: Response, agent: str) -> list[str]:
+    """What a host and the header fields of its answer say on the use of a document (`web.preferences`)."""
+    rules, lines = lease.host.row.robots, list[str]()
+    if rules is not None and rules.speaks_of_use:
+        lines += host_statements(rules, lease.entry.path if lease.entry else split_url(lease.url).path)
+    if not USE_FIELDS.isdisjoint(response.headers):
+        lines += header_statements(response.headers, agent)
+    return lines
+
+
+def document_statements(lease: Lease, response: Response, page: Page, agent: str) -> str:
+    """All that is said on the use of an analysed document, packed."""
+    lines = answer_statements(lease, response, agent)
+    if page.robots:
+        lines += page_statements(page.robots, agent)
+    return pack_statements(lines) if lines else ""
+
+
+def record_metadata(lease: Lease, response: Response, agent: str) -> dict[str, str]:
+    """What a metadata record says of a page. What the page itself says on its use is in its body."""
+    fields = {"depth": str(lease.depth)}
+    if lines := answer_statements(lease, response, agent):
+        fields["preferences"] = "; ".join(lines)
+    return fields
 
 
 class LinkFilter:

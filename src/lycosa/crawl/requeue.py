@@ -47,12 +47,14 @@ JUDGING_SETTINGS = (
     "pages_per_host",
     "host_depth",
     "pipelines",
+    "purpose",
 )
 # Settings by which URLs were dropped that are known, and for what reason.
 DROPPED_BY = {
     "pages_per_host": Reason.PAGES_PER_HOST,
     "host_depth": Reason.DEPTH,
     "pipelines": Reason.PIPELINE,
+    "purpose": Reason.PREFERENCES,
 }
 PAGES_AT_ONCE = 2_000
 _VIA_KEY = b"via:"  # + URL key, in META → the page that first needed a requisite; it moves with its host
@@ -187,7 +189,7 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
     state, judged_by = shard.collection.state, _judged_by(shard.settings)
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
-    before = {"pipelines": [], **before}  # those of earlier versions had none
+    before = {"pipelines": [], "purpose": "archive", **before}  # those of earlier versions had none
     queued = 0
     changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
     if changed - DROPPED_BY.keys():

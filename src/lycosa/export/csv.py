@@ -16,7 +16,9 @@ from lycosa.export.output import Output
 from lycosa.inspect import StoredPage
 from lycosa.web import FieldValue
 
-COLUMNS = ("url", "status", "fetched", "content_type", "title", "language", "depth", "bytes", "duplicate_of")
+COLUMNS = (
+    "url", "status", "fetched", "content_type", "title", "language", "depth", "bytes", "duplicate_of", "preferences",
+)  # fmt: skip
 # What a spreadsheet reads as a formula, as OWASP lists it, and the same letters in full width.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
@@ -46,6 +48,7 @@ class CsvTable(ExportFormat):
             page.depth,
             page.sent_bytes,
             page.duplicate_of,
+            "; ".join(page.row.preferences.splitlines()),
         ]
         if self.source.field_names:
             cells += [_cell(page.fields.get(name)) for name in self.source.field_names]

@@ -1,7 +1,8 @@
 """JSON lines: one object a page, in our own form or in that of a known corpus (`--like`).
 
 Our own form has `url`, `status`, `fetched`, `content_type`, `title`, `language`, `depth` and `bytes` (as sent), the
-`text` (or `markdown`, or `html`), and where there is something to say `duplicate_of`, `links`, `metadata` and `fields`.
+`text` (or `markdown`, or `html`), and where there is something to say `duplicate_of`, `links`, `metadata`, `fields`,
+`preferences` (what its publisher says on its use) and `usage` (what that allows and forbids).
 The names in the corpora are exactly those that their tools read; `token_count` is the number of words (runs of letters
 and digits), some three quarters of the tokens of a usual tokeniser, and FineWeb's `language` and `language_score` are
 what the detector says of the text, whatever the page declares. Every line is valid JSON in UTF-8: what is no character
@@ -73,6 +74,10 @@ class JsonLines(ExportFormat):
             record["duplicate_of"] = page.duplicate_of
         if page.is_redirect:
             record["location"] = page.row.location
+        if page.row.preferences:
+            record["preferences"] = page.row.preferences.splitlines()
+        if use := page.row.usage(now=self.source.began_s):
+            record["usage"] = use
         if fields := page.fields:
             record["fields"] = fields
         if self._has_links:

@@ -39,7 +39,8 @@ class OutputFailed(StoreError):
 
 class Checkpoint(msgspec.Struct, frozen=True):
     """How far an export has come: behind the page with this key, or behind so many versions of it. `pages` were
-    written, `unread` could not be read. It was begun at `began_s`, and runs before this one took `spent_s`."""
+    written, `unread` could not be read, `forbidden` were left out. It was begun at `began_s`, and runs before this one
+    took `spent_s`."""
 
     key: bytes = b""
     versions: int = 0
@@ -47,6 +48,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     unread: int = 0
     began_s: float = 0.0
     spent_s: float = 0.0
+    forbidden: int = 0
 
 
 class _SavedState(msgspec.Struct, frozen=True):

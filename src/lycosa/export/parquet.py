@@ -1,7 +1,7 @@
 """Parquet: Common Crawl's index of captures, and tables of texts, links and fields beside it.
 
     index/crawl=NAME/subset=warc/part-….parquet    one row an answer, the columns of Common Crawl (`common_crawl`)
-    text/crawl=NAME/part-….parquet                 one row a page: url, title, language and its text
+    text/crawl=NAME/part-….parquet                 one row a page: url, title, language, preferences and its text
     links/crawl=NAME/part-….parquet                with --links: one row a link
     fields/crawl=NAME/part-….parquet               where the crawl has fields: one row a page
 
@@ -66,6 +66,7 @@ class ParquetFolder(ExportFormat):
                 pa.field("fetch_time", pa.timestamp("ms"), nullable=False),
                 ("title", pa.string()),
                 ("content_languages", pa.string()),
+                ("preferences", pa.string()),
                 (self._content, pa.string()),
             ]
         )
@@ -115,7 +116,8 @@ class ParquetFolder(ExportFormat):
 
     def _text_row(self, page: StoredPage) -> Sequence[object]:
         text = content_of(page, self._content) if page.has_body else None
-        return page.url, int(page.row.fetched_s * 1000), page.title or None, language_code(page.language), text
+        fetched_ms, language, said = int(page.row.fetched_s * 1000), language_code(page.language), page.row.preferences
+        return page.url, fetched_ms, page.title or None, language, said or None, text
 
     def _fields_row(self, page: StoredPage) -> Sequence[object]:
         return page.url, *(_field_value(page.fields.get(field.name), field.type) for field in list(self._fields)[1:])

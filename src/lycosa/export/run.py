@@ -5,6 +5,7 @@ and counted; an archive file that is missing, or a store that cannot be reached,
 `skip_missing`. Called by `lycosa export` and `Collection.export`.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
 from hashlib import blake2b
@@ -19,10 +20,10 @@ from lycosa.export.format import ExportFormat, ExportSource, Shape, make_format
 from lycosa.export.output import Checkpoint, Output, OutputFailed, output_failed
 from lycosa.export.place import STANDARD_OUTPUT, LastExport, increment_name, open_output, read_last, write_last
 from lycosa.export.selection import Cursor, PageSelection, expected_pages, select
-from lycosa.inspect import open_to_read
+from lycosa.inspect import open_to_read, settings_of
 from lycosa.records import FieldRule
 from lycosa.store import ArchiveUnavailable, CollectionStore, JoinedCollection, is_written
-from lycosa.web import FieldExtractor
+from lycosa.web import FieldExtractor, Purpose
 
 CHECKPOINT_S = 5.0
 TOLD_PAGES = 64  # the clock is looked at, and progress told, after so many
@@ -33,7 +34,8 @@ COMMIT_LAG_S = 600.0
 class ExportJob(NamedTuple):
     """What is asked for. `out` is a path, a URL or `-`; `options` are those of the format; `fields` are those of the
     pages, None for those that the collection names. With `since_last` what is new or has changed since the last
-    finished export to `out` is written beside it."""
+    finished export to `out` is written beside it. `ignores_preferences`: pages are written whatever their publishers
+    say of the purpose of the selection."""
 
     format: str
     out: str = STANDARD_OUTPUT
@@ -43,6 +45,7 @@ class ExportJob(NamedTuple):
     skip_missing: bool = False
     since_last: bool = False
     fields: tuple[FieldRule, ...] | None = None
+    ignores_preferences: bool = False
 
     def digest(self, collection: Path) -> str:
         """Names the job: a resumed export must have the same."""
@@ -64,7 +67,8 @@ class ExportProgress(NamedTuple):
 class ExportReport(msgspec.Struct, frozen=True):
     """A finished export: its place, the pages in it, those that could not be read, its bytes, and the seconds it
     took. `since_s` is the time from which on it holds what is new, 0 where it holds all; `out` is empty where nothing
-    was new, so that nothing was written."""
+    was new, so that nothing was written. `forbidden` are pages that were left out since their publishers forbid what
+    they are for."""
 
     format: str
     out: str
@@ -74,6 +78,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     seconds: float
     resumed: int = 0
     since_s: float = 0.0
+    forbidden: int = 0
 
 
 Tell = Callable[[ExportProgress], None]
@@ -81,9 +86,11 @@ Tell = Callable[[ExportProgress], None]
 
 def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progress: None) -> ExportReport:
     """Runs an export of the collection at `collection`. `tell` is called now and then."""
-    made, digest = make_format(job.format, job.options), job.digest(collection)
+    made = make_format(job.format, job.options)
     _require_place(made, job)
     with open_to_read(collection) as opened:
+        job = job._replace(selection=msgspec.structs.replace(job.selection, purpose=_purpose(opened, job)))
+        digest = job.digest(collection)
         last = _last(job, digest) if job.since_last else None
         if last is not None:
             since_s = max(last.covered_s, job.selection.changed_since_s)
@@ -101,6 +108,17 @@ def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progre
         if job.since_last:
             write_last(job.out, LastExport(digest, export.began_s - (COMMIT_LAG_S if _is_crawled(opened) else 0.0)))
         return report
+
+
+def _purpose(collection: CollectionStore, job: ExportJob) -> Purpose | None:
+    """What the pages are for: as is asked for, or what the collection was crawled for."""
+    if job.ignores_preferences:
+        return None
+    if job.selection.purpose is None:
+        with contextlib.suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
+            purpose = Purpose(settings_of(collection).purpose)
+            return None if purpose is Purpose.ARCHIVE else purpose
+    return job.selection.purpose
 
 
 def _last(job: ExportJob, digest: str) -> LastExport | None:
@@ -137,7 +155,8 @@ class _Export:
         self._began = time.monotonic()
         before = out.resumed_from or Checkpoint(began_s=time.time())
         self._resumed, self._before = before.pages, before
-        self._pages, self._unread = before.pages, before.unread
+        self._pages, self._unread, self._forbidden = before.pages, before.unread, before.forbidden
+        self._purpose = job.selection.purpose
         self._cursor = Cursor(before.key, before.versions) if before.key else None
         self._total = 0 if made.takes_answers else expected_pages(collection, job.selection)
 
@@ -169,6 +188,7 @@ class _Export:
             self._seconds,
             self._resumed,
             since_s,
+            self._forbidden,
         )
 
     def _write(self) -> None:
@@ -185,8 +205,11 @@ class _Export:
         )
         for number, (page, cursor) in enumerate(pages, 1):
             try:
-                self._format.add(page)
-                self._pages += 1
+                if self._purpose is not None and page.row.objection(self._purpose, now=self._before.began_s):
+                    self._forbidden += 1
+                else:
+                    self._format.add(page)
+                    self._pages += 1
             except ArchiveUnavailable as error:
                 if not self._job.skip_missing:
                     raise ArchiveUnavailable(
@@ -223,6 +246,7 @@ class _Export:
                     self._unread,
                     self._before.began_s,
                     self._seconds,
+                    self._forbidden,
                 )
             )
 

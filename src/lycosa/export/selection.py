@@ -21,7 +21,16 @@ from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
 from lycosa.search import QueryMatcher, end_of_date, parse_query
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
-from lycosa.web import MediaKind, key_prefix_end, matches_pattern, media_kind, parse_date, pattern_pieces, url_from_key
+from lycosa.web import (
+    MediaKind,
+    Purpose,
+    key_prefix_end,
+    matches_pattern,
+    media_kind,
+    parse_date,
+    pattern_pieces,
+    url_from_key,
+)
 
 _KEY_PATH = b"\0"
 _BUCKET_BYTES = 2
@@ -37,7 +46,8 @@ Rows = Iterator[tuple[bytes, PageRow]]
 
 class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The pages that are asked for; empty fields stand for all. Times are Unix times of fetches. `versions`: every
-    stored version of a page, the oldest first, in place of the newest alone."""
+    stored version of a page, the oldest first, in place of the newest alone. `purpose`: pages whose publishers forbid
+    that are left out."""
 
     hosts: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
@@ -49,6 +59,7 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
     changed_since_s: float = 0.0
     versions: bool = False
+    purpose: Purpose | None = None
 
     @classmethod
     def read(
@@ -64,6 +75,7 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
         query: str = "",
         changed_since: str = "",
         versions: bool = False,
+        purpose: str = "",
     ) -> "PageSelection":
         """A selection as a user writes it; raises SettingsError for what cannot be understood."""
         if query.strip():
@@ -79,6 +91,7 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
             query=query.strip(),
             changed_since_s=_date(changed_since),
             versions=versions,
+            purpose=_purpose(purpose),
         )
 
     @property
@@ -92,7 +105,7 @@ def expected_pages(collection: CollectionStore, wanted: PageSelection) -> int:
     0."""
     if wanted.is_everything:
         return stats_of(collection).pages
-    if wanted != PageSelection(hosts=wanted.hosts):
+    if wanted != PageSelection(hosts=wanted.hosts):  # a purpose may leave any of them out
         return 0
     ranges = _ranges(collection.state, wanted.hosts, None, keeps_last=False)
     rows = (row for start, end in ranges for _, row in collection.state.walk(Family.HOST, start, end))
@@ -272,6 +285,12 @@ def _date(text: str) -> float:
     if found is None:
         raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
     return found
+
+
+def _purpose(text: str) -> Purpose | None:
+    if text and text not in set(Purpose):
+        raise SettingsError(f"--purpose is {text!r}: it is one of {', '.join(Purpose)}")
+    return Purpose(text) if text else None
 
 
 def _statuses(text: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 import msgspec
 
 from lycosa.frontier.rows import HostRow
-from lycosa.web import CACHED_HOSTS, Robots, domain_of, matches_pattern, pattern_pieces
+from lycosa.web import CACHED_HOSTS, Purpose, Robots, domain_of, matches_pattern, pattern_pieces
 
 # A busy server may note the end of an answer a few milliseconds after its last byte has left, and counts from there. So
 # a pause is longer than the delay: by more than a process waits for its turn, but at most by this share of the delay.
@@ -52,7 +52,7 @@ class HostGroup(msgspec.Struct, frozen=True):
 
 
 class Politeness(msgspec.Struct, frozen=True, kw_only=True):
-    """The politeness that the settings ask for, and the limits that hold for each host."""
+    """The politeness that the settings ask for, the limits that hold for each host, and what the crawl is for."""
 
     delay_s: float = 1.0
     per_host: int = 1
@@ -62,6 +62,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_host: int | None = None
     host_depth: int | None = None
     robots: bool = True
+    purpose: Purpose = Purpose.ARCHIVE
 
     def pause_s(self, robots: Robots | None) -> float:
         """Return the pause between two requests to a host: the delay, or its Crawl-delay if that is longer."""

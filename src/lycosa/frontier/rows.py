@@ -72,6 +72,7 @@ class Reason(StrEnum):
     PATTERN = "path-pattern"
     PARAMETER = "parameter-without-effect"
     PIPELINE = "by-pipeline"
+    PREFERENCES = "preferences"
 
 
 _REASONS = list(Reason)

@@ -2,9 +2,9 @@
 
 `HostScheduler` knows who is ready, who waits until when, who waits for a shared slot. Invariant: a host stands in at
 most one queue; an entry of a queue whose `turn` is no longer the host's is skipped. `FetchChecks` asks robots.txt, the
-limits of a host, and hooks: now and not when the URL is queued, because rules, counts and what is learned change while
-it waits. A `FrontierHook` is how other rooms have their say. Pure: takes `now`, never reads a clock. Called by
-`Frontier` only.
+preferences of a host, its limits, and hooks: now and not when the URL is queued, because rules, counts and what is
+learned change while it waits. A `FrontierHook` is how other rooms have their say. Pure: takes `now`, never reads a
+clock. Called by `Frontier` only.
 """
 
 import heapq
@@ -17,6 +17,7 @@ from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Politeness, Share, Slots, pause_of
 from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
+from lycosa.web import Robots, host_objection
 
 # Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a shared
 # slot, which one of those held back may have to give back first (nobody would ever go on); nor those that wait long,
@@ -47,7 +48,7 @@ class FetchChecks:
     """The checks of one frontier."""
 
     def __init__(self, politeness: Politeness) -> None:
-        self._obeys_robots = politeness.robots
+        self._obeys_robots, self._purpose = politeness.robots, politeness.purpose
         self._most_pages, self._most_depth = politeness.pages_per_host, politeness.host_depth
         self.hooks: list[FrontierHook] = []
         self.holds_pages = False  # nothing is given out but what pages that are there need
@@ -66,6 +67,9 @@ class FetchChecks:
         # Robots.txt first, for revisits, too: a page that was allowed once may be forbidden now.
         if not self.allows(host, entry.path):
             return Reason.ROBOTS
+        rules = host.row.robots
+        if rules is not None and rules.speaks_of_use and self._forbids_use(rules, entry):
+            return Reason.PREFERENCES
         if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first
             return None
         if entry.kind is RequestKind.REQUISITE:  # it belongs to a page that is there, whatever the limits of its host
@@ -82,6 +86,11 @@ class FetchChecks:
             if verdict is not None:
                 return verdict
         return None
+
+    def _forbids_use(self, rules: Robots, entry: QueueEntry) -> bool:
+        """Return whether the host forbids the use that the crawl would make of a page, before it is asked for."""
+        is_page = entry.kind is not RequestKind.SITEMAP
+        return is_page and self._obeys_robots and bool(host_objection(rules, entry.path, self._purpose))
 
     def may_reach_page_limit(self, host: Host) -> bool:
         """Return whether what is in flight may already fill the host's limit of pages; if it fails, other URLs go

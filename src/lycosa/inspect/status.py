@@ -45,11 +45,14 @@ from lycosa.store import (
 from lycosa.web import (
     FOLLOWED_KINDS,
     LinkKind,
+    Purpose,
     Url,
     analyse_page,
     base_url,
     domain_of,
     format_date,
+    host_objection,
+    host_statements,
     parse_url,
     url_from_key,
     url_key,
@@ -77,7 +80,7 @@ WHY = {
 class HostView(msgspec.Struct, frozen=True):
     """One host as it is shown. A host that was given up (`gave_up` says why) has nothing queued: its URLs have failed.
     `time_s` is from its first answer to its last, `busy_s` the time spent waiting for answers, `delay_s` the pause
-    between two requests."""
+    between two requests. `preferences` is what it says on the use of its content."""
 
     host: str
     queued: int
@@ -97,6 +100,7 @@ class HostView(msgspec.Struct, frozen=True):
     busy_s: float = 0.0
     first_s: float = 0.0
     last_s: float = 0.0
+    preferences: str = ""
 
 
 def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iterator[HostView]:
@@ -127,6 +131,7 @@ def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iter
             busy_s=row.seconds,
             first_s=row.first_asked,
             last_s=row.last_asked,
+            preferences=use_words(row),
         )
 
 
@@ -155,6 +160,15 @@ def robots_words(row: HostRow) -> str:
     rules = len(row.robots.allow) + len(row.robots.disallow)
     delay = f", Crawl-delay {row.robots.crawl_delay_s:g} s" if row.robots.crawl_delay_s else ""
     return (counted(rules, "rule") if rules else "no rules") + delay
+
+
+def use_words(row: HostRow) -> str:
+    """What a host says on the use of its content as a whole, and on how many of its paths it says something else."""
+    if row.robots is None or not row.robots.speaks_of_use:
+        return ""
+    paths = {path for path, _ in (*row.robots.usages, *row.robots.reservations, *row.robots.terms)} - {"/"}
+    more = [f"and of {counted(len(paths), 'path')} something else"] if paths else []
+    return "; ".join([*host_statements(row.robots, "/"), *more])
 
 
 def wait_words(row: HostRow, now: float) -> str:
@@ -209,6 +223,8 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
         lines += _known(row, url, host, page)
         if row.reason is Reason.PIPELINE and (said := drop_reason(state, key)):
             lines.append(f"a pipeline dropped it: {said}")
+        elif row.reason is Reason.PREFERENCES:
+            lines.append(_forbidden(collection, url, key, host))
         if (page is None or page.requisite) and (needed_by := page_of_requisite(state, url.href)):
             lines.append(f"a requisite: {needed_by} needs it to be shown")
         lines += _retry(collection, url, host_key_of(key), host)
@@ -219,6 +235,21 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
     if page is not None:
         lines += [*_page(page), *_store_words(collection, page), *_next_visit(collection, key)]
     return lines if host is None else lines + _host(collection, url, host)
+
+
+def _forbidden(collection: CollectionStore, url: Url, key: bytes, host: HostRow | None) -> str:
+    """Which statement of its publisher forbids a URL for the purpose of the crawl."""
+    purpose = Purpose(settings_of(collection).purpose)
+    said = host_objection(host.robots, url.path, purpose) if host is not None and host.robots else ""
+    said = said or drop_reason(collection.state, key) or "what was said when it was asked for"
+    return f"its publisher does not want it used for {purpose}: {said}; --purpose says what a crawl is for"
+
+
+def _use_words(statements: str, said: dict[str, str]) -> list[str]:
+    """What a publisher says on the use of a page, and what follows from that."""
+    lines = [f"its publisher says: {'; '.join(statements.splitlines())}"] if statements else []
+    words = [f"{purpose} {'allowed' if word == 'y' else 'forbidden'}" for purpose, word in said.items()]
+    return [*lines, f"use: {', '.join(words)}"] if words else lines
 
 
 def _fetched_since(collection: CollectionStore, url: Url) -> str:
@@ -238,6 +269,8 @@ def _retry(collection: CollectionStore, url: Url, host_key: bytes, host: HostRow
 def _host(collection: CollectionStore, url: Url, host: HostRow) -> list[str]:
     queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
     lines = [f"host: {counted(host.pages, 'page')}, {queued}, robots.txt {robots_words(host)}"]
+    if said := use_words(host):
+        lines.append(f"host says on the use of its content: {said}")
     if waits := wait_words(host, time.time()):
         lines.append(f"host waits {waits}")
     domain = domain_of(url.host)
@@ -319,7 +352,7 @@ def _page(row: PageRow) -> list[str]:
     asked += [f"unavailable_after {format_date(row.unavailable_s)}"] if row.unavailable_s else []
     if asked:
         lines.append(f"says to robots: {', '.join(asked)}")
-    return lines
+    return lines + _use_words(row.preferences, row.usage(now=time.time()) if row.is_page else {})
 
 
 def _store_words(collection: CollectionStore, row: PageRow) -> list[str]:

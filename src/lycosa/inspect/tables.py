@@ -132,6 +132,10 @@ def _warc_name(record: PageRecord) -> str | None:
     return warc_path(Path(), record.place.file_number).name if record.place else None
 
 
+def _usage(purpose: str) -> Callable[[PageRecord], str | None]:
+    return lambda record: record.row.usage(now=record.row.fetched_s).get(purpose)
+
+
 def _metadata(name: str) -> Callable[[PageRecord], str | None]:
     return lambda record: (getattr(record.page.metadata, name) or None) if record.page else None
 
@@ -163,6 +167,10 @@ PAGES = CollectionTable(
         TableColumn("etag", "string", "its ETag", lambda r: r.row.etag or None),
         TableColumn("last_modified", "string", "its Last-Modified, as sent", lambda r: r.row.last_modified or None),
         TableColumn("noindex", "bool", "whether it asks not to be indexed", lambda r: r.row.noindex),
+        TableColumn("preferences", "string", "what its publisher says on its use", lambda r: r.row.preferences or None),
+        TableColumn("usage_search", "string", "whether search may use it: y, n or nothing", _usage("search")),
+        TableColumn("usage_ai_train", "string", "whether AI training may", _usage("ai-train")),
+        TableColumn("usage_ai_input", "string", "whether AI may take it as input", _usage("ai-input")),
         TableColumn("truncated", "string", "why its body is cut off", lambda r: r.row.truncated or None),
         TableColumn("warc_filename", "string", "the archive file of its record", _warc_name),
         TableColumn("warc_offset", "int64", "where the record begins", lambda r: r.place.offset if r.place else None),
@@ -247,6 +255,7 @@ HOSTS = CollectionTable(
         TableColumn("delay_s", "float64", "pause between two requests", lambda r: r.delay_s),
         TableColumn("address", "string", "its address", lambda r: r.address or None),
         TableColumn("robots", "string", "its robots.txt in words", lambda r: r.robots),
+        TableColumn("preferences", "string", "what it says on the use of its content", lambda r: r.preferences or None),
         TableColumn("gave_up", "string", "why it was given up", lambda r: r.gave_up or None),
         TableColumn("first_asked", "timestamp[ms]", "first answer, UTC", lambda r: _ms(r.first_s)),
         TableColumn("last_asked", "timestamp[ms]", "last answer, UTC", lambda r: _ms(r.last_s)),

@@ -333,8 +333,9 @@ class Revisits(RequestHandler, FrontierHook):
         """Stores a new version in place of the old one, which stays in the archive. `patched` are the records of one
         that a table gave."""
         lease, response, keeper = visit.lease, visit.response, self._keeper
-        if dropped := self._pages.version_drop(response, prepared):
-            self._gone(visit, f"dropped by a pipeline: {dropped.dropped}")
+        if dropped := self._pages.version_drop(lease, response, prepared):
+            by = "its publisher" if dropped.reason is Reason.PREFERENCES else "a pipeline"
+            self._gone(visit, f"dropped by {by}: {dropped.dropped}")
             return
         if patched is None:
             read = keeper.store_version(lease, visit.request, response, prepared, before=visit.row)

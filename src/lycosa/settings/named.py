@@ -52,6 +52,7 @@ class NamedSettings(TypedDict, total=False):
     agent: str
     contact: str | None
     robots: bool
+    purpose: Literal["archive", "search", "ai-train", "ai-input"]
     nofollow: bool
     archive: Literal["full", "none"]
     index: bool

@@ -91,6 +91,7 @@ Mining = Literal["off", "ancestors", "all"]
 Schedule = Literal["harmonic", "uniform", "proportional", "adaptive"]
 Durability = Literal["process", "power"]
 Archive = Literal["full", "none"]
+UsePurpose = Literal["archive", "search", "ai-train", "ai-input"]
 PatchTime = Literal["store", "read"]
 Assignment = Literal["rendezvous", "ip", "letter-sum", "two-level"]
 ExchangeRoute = Literal["direct", "coordinator"]
@@ -290,6 +291,11 @@ class CrawlSettings:
         None, v.or_none(v.contact), "Tell every host where its owner can reach you.", metavar="URL|EMAIL", common=True
     )
     robots: bool = POLITENESS(True, v.flag, "Obey robots.txt; switch it off only for hosts of your own.")
+    purpose: UsePurpose = POLITENESS(
+        "archive",
+        v.one_of(UsePurpose),
+        "Say what the pages are for: those whose publishers forbid that are not fetched, or not kept.",
+    )
     nofollow: bool = POLITENESS(True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None)
 
     archive: Archive = KEEPING(

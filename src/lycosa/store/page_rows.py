@@ -14,7 +14,7 @@ import msgspec
 
 from lycosa.records import Family
 from lycosa.store.state import State
-from lycosa.web import RobotsDirectives
+from lycosa.web import Purpose, RobotsDirectives, objection, usage
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
@@ -31,7 +31,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     made for a URL that has failed, 0 in rows that do not know it. `took_ms` is how long the request took, from its
     start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it. `fields` are
     those that pipelines have added, packed (`crawl.pipeline`). `requisite`: a page needs it to be shown, from
-    which it is so many steps away."""
+    which it is so many steps away. `preferences` is what was said on its use when it was fetched
+    (`web.preferences`)."""
 
     status: int
     fetched_s: float
@@ -69,6 +70,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     took_ms: int = 0
     fields: bytes = b""
     requisite: int = 0
+    preferences: str = ""
 
     @property
     def is_sitemap(self) -> bool:
@@ -93,6 +95,19 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     def directives(self) -> RobotsDirectives:
         """What the page says to robots, but for `nofollow`."""
         return RobotsDirectives(self.noindex, False, self.noarchive, self.nosnippet, self.unavailable_s)
+
+    @property
+    def is_image(self) -> bool:
+        return self.essence.startswith("image/")
+
+    def objection(self, purpose: Purpose, *, now: float) -> str:
+        """Why the page may not be used for a purpose: what forbids it, or nothing."""
+        return objection(self.preferences, self.directives, purpose, is_image=self.is_image, now=now)
+
+    def usage(self, *, now: float) -> dict[str, str]:
+        """What its publisher allows (`y`) and forbids (`n`), by purpose."""
+        said = usage(self.preferences, self.directives, is_image=self.is_image, now=now)
+        return {str(purpose): "y" if may else "n" for purpose, may in said.items()}
 
     def apply_directives(self, directives: RobotsDirectives) -> None:
         """Takes over what a page says to robots."""

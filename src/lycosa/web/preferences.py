@@ -202,6 +202,13 @@ def objection(
     return f"robots directive {next(words, 'unavailable_after')}"
 
 
+def host_objection(rules: Robots, path: str, purpose: Purpose) -> str:
+    """Why a host forbids a purpose for the document at `path`, as far as nothing that comes with the document can say
+    otherwise; empty if it does not. A tdmrep.json alone is no reason: the document's own header counts before it."""
+    lines = (line for line in host_statements(rules, path) if not line.startswith(StatementPlace.FILE))
+    return objection("\n".join(lines), _NO_DIRECTIVES, purpose)
+
+
 _NO_DIRECTIVES = RobotsDirectives()
 
 
