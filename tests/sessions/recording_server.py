@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ class Asked(NamedTuple):
     path: str
     fields: dict[str, str]
     body: str
+    came_s: float
 
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and any(text in part for part in (self.path, self.body, *self.fields.values()))
@@ -49,10 +51,14 @@ class RecordingServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 1 << 16  # an answer is one packet
+            disable_nagle_algorithm = True
 
             def _reply(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                asked = Asked(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+                asked = Asked(
+                    self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body, time.monotonic()
+                )
                 with lock:
                     outer.asked.append(asked)
                     reply = Reply(404) if asked.path == "/robots.txt" and answer is not outer.robots else answer(asked)

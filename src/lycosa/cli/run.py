@@ -34,6 +34,7 @@ LIMITS = ("pages", "bytes", "time")
 HINTS = {
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
+    "login-failed": "the form login did not work, log.jsonl says why",
     "no-such-host": "check how the host is spelled",
     "protocol": "what answers there is no web server",
 }

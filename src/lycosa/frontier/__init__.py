@@ -7,7 +7,7 @@ how to add one. Rows and counters of this room are changed in it and nowhere els
 """
 
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.hosts import Host, HostPlace
+from lycosa.frontier.hosts import Host, HostJob, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
 from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
 from lycosa.frontier.politeness import HostGroup, Politeness, ProcessStart, delay_of
@@ -44,6 +44,7 @@ __all__ = [
     "HeadReader",
     "Host",
     "HostGroup",
+    "HostJob",
     "HostPlace",
     "HostRow",
     "InternalFirst",

@@ -4,7 +4,7 @@
     next   next → Lease · lease_additional, lease_in_place_of (a table of links with its page)
     out    finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
            release: the request's slots are free again
-    hosts  set_robots, robots_failed, want_robots · make_wait · give_up · on_resolved
+    hosts  set_robots, robots_failed, want_robots · want · make_wait · give_up · on_resolved
     commit load · before_commit · on_committed · move_hosts
 
 A URL is queued (a row in `queue`), leased (in memory; the row stays), and then done, failed or dropped (a row in `url`,
@@ -19,7 +19,7 @@ from itertools import repeat
 import msgspec
 
 from lycosa.frontier.host_cache import HostCache
-from lycosa.frontier.hosts import Host, HostPlace, RobotsJob
+from lycosa.frontier.hosts import Host, HostJob, HostPlace
 from lycosa.frontier.lease import (
     MEMORY_LIMITS,
     FrontierStats,
@@ -360,9 +360,9 @@ class Frontier:
     ) -> Lease | None:
         """Choose what to fetch from a host: robots.txt for another host, its own, or the next URL that may go."""
         checks = self._checks
-        if host.robots_jobs:
-            job = host.robots_jobs.popleft()
-            return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, None, job)
+        if host.jobs:
+            job = host.jobs.popleft()
+            return _lease_of(host, job.kind, _path(job.url), mapped, shares, None, job)
         if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.may_reach_page_limit(host):
             return None
         # Deferred, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
@@ -516,9 +516,13 @@ class Frontier:
     ) -> None:
         """Fetch a host's robots.txt from `url`, on whatever host that is; `answer` hears of it if another shard
         asked."""
-        other = self._host(url_key(url.href), now)
+        self.want(HostJob(url.href, host_key, hops, answer), now)
+
+    def want(self, job: HostJob, now: float) -> None:
+        """Fetch the URL of a job before anything else of its host."""
+        other = self._host(url_key(job.url), now)
         # In the turn of the host that has it, with its slots and its delay: a redirect is no way round politeness.
-        other.robots_jobs.append(RobotsJob(url.href, host_key, hops, answer))
+        other.jobs.append(job)
         if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
             self.scheduler.place(other, now)
 
@@ -594,7 +598,7 @@ def _lease_of(
     mapped: Mapped,
     shares: tuple[Share, ...],
     entry: QueueEntry | None = None,
-    job: RobotsJob | None = None,
+    job: HostJob | None = None,
 ) -> Lease:
     return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
 

@@ -155,5 +155,5 @@ class HostCache:
     def _is_resting(self, host: Host, now: float) -> bool:
         # A sitemap is leased until all of it is taken in, long after its slot is free again. And a host whose last
         # delay has not passed would come back without it, to be asked too early.
-        is_busy = host.slots.in_use or host.leased or host.robots_jobs or host.awaits_robots or host.key in self._dirty
+        is_busy = host.slots.in_use or host.leased or host.jobs or host.awaits_robots or host.key in self._dirty
         return not is_busy and max(host.slots.free_at) <= now

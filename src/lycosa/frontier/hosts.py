@@ -29,6 +29,7 @@ from lycosa.frontier.rows import (
     RETRY_LANE,
     HostRow,
     QueueEntry,
+    RequestKind,
     lane_start,
 )
 from lycosa.records import Response
@@ -254,13 +255,15 @@ class HostPlace(StrEnum):
     ROBOTS = "robots"  # its robots.txt is being fetched
 
 
-class RobotsJob(msgspec.Struct, frozen=True):
-    """A robots.txt to be fetched from here for another host, because that host redirects to it."""
+class HostJob(msgspec.Struct, frozen=True):
+    """A URL to be fetched from here before anything else: a robots.txt for another host, because that host redirects to
+    it; or a step of a login."""
 
     url: str
-    wanted_by: bytes
-    hops: int
+    wanted_by: bytes = b""
+    hops: int = 0
     answer: Callable[[Response], None] | None = None  # who hears of it instead: another shard wants it
+    kind: RequestKind = RequestKind.ROBOTS
 
 
 class Host(msgspec.Struct, eq=False):
@@ -290,8 +293,8 @@ class Host(msgspec.Struct, eq=False):
     # A window is read from committed rows; these two say what the open batch will change in them.
     out: set[bytes] = set()  # finished, but on disk until the next commit
     pending: dict[bytes, QueueEntry] = {}  # queued, but not on disk before the next commit
-    # Rules of other hosts go first: nothing of those may be fetched before.
-    robots_jobs: deque[RobotsJob] = msgspec.field(default_factory=deque)
+    # These go first: nothing of those who wait for them may be fetched before.
+    jobs: deque[HostJob] = msgspec.field(default_factory=deque)
     awaits_robots: bool = False
     # its turn
     place: HostPlace = HostPlace.IDLE
@@ -469,7 +472,7 @@ class Host(msgspec.Struct, eq=False):
     @property
     def has_work(self) -> bool:
         """Return whether there is anything to fetch now, politeness aside."""
-        return self.has_others or bool(self.retries.ready or self.robots_jobs)
+        return self.has_others or bool(self.retries.ready or self.jobs)
 
     @property
     def has_others(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from lycosa.frontier.hosts import Host, RobotsJob
+from lycosa.frontier.hosts import Host, HostJob
 from lycosa.frontier.politeness import Share
 from lycosa.frontier.rows import HostRow, Origin, QueueEntry, RequestKind
 from lycosa.records import Failure
@@ -28,7 +28,7 @@ class Lease(msgspec.Struct, frozen=True):
     url: str
     address: str
     entry: QueueEntry | None = None
-    job: RobotsJob | None = None
+    job: HostJob | None = None
     failure: Failure | None = None
     detail: str = ""
     shares: tuple[Share, ...] = ()

@@ -192,7 +192,7 @@ class Policy(msgspec.Struct, frozen=True):
         if self.ranking is None or self.ranking.slack is None:
             return 0
         # What is due, and what other hosts wait for, is held back for nothing.
-        if host.due.ready or host.robots_jobs:
+        if host.due.ready or host.jobs:
             return 0
         if host.next_entries:
             return host.next_entries[0].lane if host.next_entries[0].lane < DUE_LANE else 0

@@ -168,14 +168,14 @@ class HostScheduler:
         host.offer = self._offer(host, now)
         has_work = host.has_work
         host.waits_for_due = not has_work
-        if host.awaits_robots and not host.robots_jobs:
+        if host.awaits_robots and not host.jobs:
             self.move(host, HostPlace.ROBOTS)
             return
-        if at == NEVER or (self._checks.may_reach_page_limit(host) and not host.robots_jobs):
+        if at == NEVER or (self._checks.may_reach_page_limit(host) and not host.jobs):
             self.move(host, HostPlace.BUSY)
             return
         is_wanted = not host.row.gave_up and (has_work or host.row.waits or host.row.retries)
-        if not is_wanted and not host.robots_jobs:
+        if not is_wanted and not host.jobs:
             self.move(host, HostPlace.IDLE)
             return
         if not has_work:

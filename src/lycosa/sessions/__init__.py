@@ -3,6 +3,7 @@
     credentials       secrets of the environment and of the credentials file, bound to scheme, host and port
     authentication    answers to Basic and Digest challenges
     jars              cookies, by libcurl's engine, kept in the collection
+    login             form logins, again when a session is lost
     hook              adds credentials to the requests of a crawl, and looks at answers that ask for them
 
 The room is imported by crawls whose settings name credentials, and by no other. Nothing here sends anything: requests

@@ -16,11 +16,12 @@ from lycosa.crawl import Engine, LeaseAnswer, ReadPage, RequestHandler
 from lycosa.frontier import Lease, RequestKind
 from lycosa.records import Failure, PrivateParts, Request, Response
 from lycosa.sessions.credentials import OriginCredentials, Secrets, SentField, credentials_by_origin, origin_of
-from lycosa.settings import CrawlSettings
-from lycosa.web import domain_of
+from lycosa.settings import CrawlSettings, read_login
+from lycosa.web import domain_of, split_url
 
 if TYPE_CHECKING:
     from lycosa.sessions.jars import CookieJar, CookieJars
+    from lycosa.sessions.login import Logins
 
 UNAUTHORIZED = 401
 AUTHORIZATION = "Authorization"
@@ -33,6 +34,7 @@ class Sessions:
 
     def __init__(self, by_origin: dict[str, OriginCredentials], jars: "CookieJars | None" = None) -> None:
         self._by_origin, self._jars = by_origin, jars
+        self.logins: Logins | None = None
 
     def __repr__(self) -> str:
         return f"<Sessions at {len(self._by_origin)} origins>"
@@ -50,7 +52,8 @@ class Sessions:
             answer = credentials.password.answer(request.method, request.url[len(origin) :])
             if answer is not None:
                 fields.append(SentField(AUTHORIZATION, answer, credentials.password_name))
-        return _with_private(request, fields, credentials, jar)
+        session = 0 if self.logins is None else self.logins.session_of(origin)
+        return _with_private(request, fields, credentials, jar, session)
 
     def take(self, request: Request | None, response: Response) -> None:
         """Remembers the cookies of an answer."""
@@ -69,7 +72,7 @@ class Sessions:
 
 
 def _with_private(
-    request: Request, fields: list[SentField], credentials: OriginCredentials, jar: "CookieJar | None"
+    request: Request, fields: list[SentField], credentials: OriginCredentials, jar: "CookieJar | None", session: int
 ) -> Request:
     """The request with these fields in place of those of the same names; secrets are in its private parts alone."""
     names = {field.name.lower() for field in fields}
@@ -86,6 +89,7 @@ def _with_private(
             jar=None if jar is None else jar.share,
             certificate=credentials.certificate,
             key_password=credentials.key_password,
+            session=session,
         )
     return msgspec.structs.replace(request, headers=tuple(headers), private=private)
 
@@ -101,7 +105,9 @@ class AnswerCheck:
 
     def handle(self, answer: LeaseAnswer) -> ReadPage | None:
         self._sessions.take(answer.request, answer.response)
-        if self._sessions.is_refused(answer.request, answer.response):
+        logins = self._sessions.logins
+        is_lost = logins is not None and logins.is_lost(answer)
+        if is_lost or self._sessions.is_refused(answer.request, answer.response):
             answer.response = msgspec.structs.replace(answer.response, failure=Failure.NOT_LOGGED_IN)
         return self._handler.handle(answer)
 
@@ -111,16 +117,24 @@ def add_sessions(engine: Engine, settings: CrawlSettings) -> None:
     secrets = Secrets(engine.collection.path, settings.credentials)
     sessions = Sessions(credentials_by_origin(settings, secrets), _jars(engine, settings))
     engine.prepare_requests(sessions)
+    if settings.logins:
+        from lycosa.sessions.login import Logins  # lazy: for crawls that log in by a form
+
+        sessions.logins = Logins(engine, [read_login(table) for table in settings.logins], secrets)
+        engine.observe(sessions.logins)
+        engine.handle(RequestKind.LOGIN, sessions.logins)
     engine.wrap_handlers(lambda handler: AnswerCheck(handler, sessions))
 
 
 def _jars(engine: Engine, settings: CrawlSettings) -> "CookieJars | None":
-    if not (settings.cookies or settings.cookie_files):
+    if not (settings.cookies or settings.cookie_files or settings.logins):
         return None
     from lycosa.sessions.jars import CookieJars  # lazy: for crawls with cookies
 
     own = [seed for seed in engine.seeds if engine.frontier.owns(seed.host)]
-    jars = CookieJars(engine.collection.state, None if settings.cookies else frozenset(domain_of(s.host) for s in own))
+    known = [seed.host for seed in own] if settings.cookie_files else []
+    known += [split_url(read_login(table).url).host for table in settings.logins]
+    jars = CookieJars(engine.collection.state, None if settings.cookies else frozenset(map(domain_of, known)))
     for file in settings.cookie_files:
         jars.take_in(Path(file), own)
     engine.committer.join(jars)
@@ -129,7 +143,11 @@ def _jars(engine: Engine, settings: CrawlSettings) -> "CookieJars | None":
 
 def require_secrets(settings: CrawlSettings, collection: Path, given: Mapping[str, str]) -> None:
     """Raises SettingsError where a secret that the settings name is missing; those `given` are not saved yet."""
-    credentials_by_origin(settings, Secrets(collection, settings.credentials, given))
+    secrets = Secrets(collection, settings.credentials, given)
+    credentials_by_origin(settings, secrets)
+    for table in settings.logins:
+        for _, value in read_login(table).fields:
+            secrets.fill(value)
     if settings.cookie_files:
         from lycosa.sessions.jars import read_cookie_file  # lazy: for crawls with cookies
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ada_url import URL
 
 from lycosa.errors import SettingsError, StoreError
-from lycosa.settings.values import InvalidValue, text
+from lycosa.settings.values import InvalidValue, SettingTable, text
 
 if TYPE_CHECKING:
     from lycosa.settings.schema import CrawlSettings
@@ -128,6 +128,66 @@ def split_certificate(value: str) -> tuple[str, str]:
     return path, password
 
 
+class LoginRule(NamedTuple):
+    """A form login: the page with the form, the fields that are filled in, and how its success and the loss of the
+    session are known. `origins` are those whose pages are behind it."""
+
+    url: str
+    fields: tuple[tuple[str, str], ...]
+    form: str = ""
+    success: str = ""
+    lost_url: str = ""
+    lost_text: str = ""
+    lost_status: str = ""
+    origins: tuple[str, ...] = ()
+
+    def table(self) -> SettingTable:
+        """The rule as a setting."""
+        named = {name: getattr(self, name) for name in _LOGIN_KEYS if name != "origins" and getattr(self, name)}
+        named |= {"origins": " ".join(self.origins)} | {f"fields.{name}": value for name, value in self.fields}
+        return SettingTable(f"{name}={value}" for name, value in named.items())
+
+
+_LOGIN_KEYS = ("url", "form", "success", "lost_url", "lost_text", "lost_status", "origins")
+_ALLOWED_LOGIN = (
+    "a login is a table such as {url = 'https://example.org/login', fields = {user = 'ann', password = '${password}'}}"
+)
+
+
+def logins(value: object) -> tuple[SettingTable, ...]:
+    """A list of form logins, each a table. What is wrong is not shown."""
+    if not isinstance(value, list | tuple):
+        raise InvalidValue(_ALLOWED_LOGIN, _Hidden())
+    try:
+        return tuple(read_login(item).table() for item in value)
+    except InvalidValue as invalid:
+        raise InvalidValue(invalid.phrase, _Hidden()) from None
+
+
+def read_login(value: object) -> LoginRule:
+    """The rule of a table, as TOML or as the settings have it. Raises InvalidValue."""
+    given: dict[str, str] = {}
+    items = dict(entry.split("=", 1) for entry in value) if isinstance(value, SettingTable) else value
+    if not isinstance(items, Mapping):
+        raise InvalidValue(_ALLOWED_LOGIN)
+    for key, inside in items.items():
+        if isinstance(inside, Mapping):
+            given |= {f"{key}.{name}": text(str(content)) for name, content in inside.items()}
+        else:
+            given[str(key)] = " ".join(map(str, inside)) if isinstance(inside, list | tuple) else text(str(inside))
+    fields = tuple((key.removeprefix("fields."), given.pop(key)) for key in list(given) if key.startswith("fields."))
+    if unknown := [key for key in given if key not in _LOGIN_KEYS]:
+        raise InvalidValue(f"a login has no {unknown[0]}: it has fields, {', '.join(_LOGIN_KEYS)}")
+    try:
+        url = URL(given.pop("url", ""))
+        origins = tuple(URL(origin).origin for origin in given.pop("origins", "").split()) or (url.origin,)
+    except ValueError:
+        raise InvalidValue(_ALLOWED_LOGIN) from None
+    if url.protocol not in ("http:", "https:") or not fields:
+        raise InvalidValue(_ALLOWED_LOGIN)
+    return LoginRule(url.href, fields, origins=origins, **given)
+
+
 def split_origin(value: str) -> BoundText:
     """The origin that a validated setting is for, and the rest."""
     return _bound(value, "")
@@ -179,6 +239,7 @@ def take_out_secrets(settings: "CrawlSettings", folder: Path) -> TakenOut:
     changes = {
         "headers": _bind([taken.header(item) for item in map(split_origin, settings.headers)], origins),
         "users": _bind([taken.user(item) for item in map(split_origin, settings.users)], origins),
+        "logins": [taken.login(read_login(table)).table() for table in settings.logins],
         "certificates": _bind([taken.certificate(item) for item in map(split_origin, settings.certificates)], origins),
     }
     return TakenOut(settings.replace(**changes), taken.new)
@@ -215,6 +276,11 @@ class _Taking:
         if not password or references(password):
             return item
         return BoundText(item.origin, f"{path}:{self._named(f'password-of-{Path(path).stem}', password)}")
+
+    def login(self, rule: LoginRule) -> LoginRule:
+        host = URL(rule.url).hostname
+        named = [(k, v if references(v) or not v else self._named(f"{host}-{k}", v)) for k, v in rule.fields]
+        return rule._replace(fields=tuple(named))
 
     def _named(self, name: str, secret: str) -> str:
         base = _NOT_IN_NAMES.sub("-", name.lower()).strip("-.")[:80] or "secret"

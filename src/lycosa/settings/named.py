@@ -70,6 +70,7 @@ class NamedSettings(TypedDict, total=False):
     certificates: Sequence[str]
     cookies: bool
     cookie_files: Sequence[str]
+    logins: Sequence[Mapping[str, object] | Sequence[str]]
     credentials: str
     transfers: int
     bandwidth_bytes_s: int | None

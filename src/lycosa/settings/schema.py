@@ -375,6 +375,13 @@ class CrawlSettings:
         option="--cookie-file",
         metavar="FILE",
     )
+    logins: tuple[v.SettingTable, ...] = SESSIONS(
+        (),
+        c.logins,
+        "Log in by these forms before their pages are fetched, and again when a session is lost: tables with url and "
+        "fields, see docs/sessions.md.",
+        option=None,
+    )
     credentials: str = SESSIONS(
         "",
         v.text,
@@ -509,7 +516,8 @@ class CrawlSettings:
     @property
     def has_sessions(self) -> bool:
         """Does any origin get more than the usual header fields?"""
-        return bool(self.headers or self.users or self.certificates or self.cookies or self.cookie_files)
+        named = self.headers, self.users, self.certificates, self.logins, self.cookie_files
+        return self.cookies or any(named)
 
     @property
     def parallel_per_ip(self) -> int:

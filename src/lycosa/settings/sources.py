@@ -169,6 +169,8 @@ def _toml_value(value: object) -> str:
             return repr(value)
         case SettingTable():
             return _toml_table(dict(item.split("=", 1) for item in value))
+        case (SettingTable(), *_):
+            return _toml_list([_toml_value(item) for item in value])
         case tuple():
             return _toml_list([_toml_text(item) for item in value])
         case _:
