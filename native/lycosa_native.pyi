@@ -127,6 +127,9 @@ def catches_panic() -> bool:
 def simhash(text: str) -> int:
     """See `lycosa.web.readable.simhash`."""
 
+def identifiers(text: str) -> list[str]:
+    """The words of a text in which another word begins (`getElementById`), each once; none of 50 bytes or more."""
+
 class TermMap:
     """The words of one tokeniser that were asked for: `tokens` gives the terms of words."""
 

@@ -149,6 +149,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;
+    module.add_function(wrap_pyfunction!(terms::identifiers, module)?)?;
     module.add_function(wrap_pyfunction!(readable::simhash, module)?)?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;

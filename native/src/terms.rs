@@ -103,6 +103,33 @@ impl TermMap {
     }
 }
 
+/// The identifiers of a text, each once: words in which another word begins, as in getElementById. A word begins at a
+/// capital letter behind a small one or a digit, and at the last capital of several that a small letter follows.
+#[pyfunction]
+pub fn identifiers(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let (mut found, mut last) = (Vec::new(), 0); // `last` is where the last identifier ended
+    for at in 1..bytes.len() {
+        let (before, here) = (bytes[at - 1], bytes[at]);
+        if !here.is_ascii_uppercase() || at < last {
+            continue;
+        }
+        let is_small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let is_last_of_some = before.is_ascii_uppercase() && bytes.get(at + 1).is_some_and(|&next| is_small(next));
+        if is_small(before) || is_last_of_some {
+            let in_word = |byte: &u8| IS_WORD[usize::from(*byte)] || !byte.is_ascii();
+            let start = at - bytes[..at].iter().rev().take_while(|byte| in_word(byte)).count();
+            last = at + bytes[at..].iter().take_while(|byte| in_word(byte)).count();
+            if last - start < LONGEST_BYTES {
+                found.push(&text[start..last]);
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// The words of a text, in their order.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;

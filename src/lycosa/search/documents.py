@@ -290,7 +290,7 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
         "host": split_url(page.url).host,
         **_filters(page, language),
     }
-    if parts := parts_in(f"{page.title} {url_words(page.url)} {page.text[:TEXT_CHARS]}"):
+    if parts := parts_in(page.title, page.url, page.text[:TEXT_CHARS]):
         values["parts"] = terms(parts, PARTS_LANGUAGE)
     if page.canonical:
         values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": simhash(page.text)}

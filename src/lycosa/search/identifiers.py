@@ -1,7 +1,7 @@
 """Identifiers: words that are several words written as one, and the words in them.
 
     identifiers("see getElementById and XMLHttpRequest")     →  {"getElementById", "XMLHttpRequest"}
-    parts_of("XMLHttpRequest")                               →  ("XML", "Http", "Request")
+    parts_of("XMLHttpRequest")                               →  ("xml", "http", "request")
 
 A new word begins at a capital letter behind a small one or a digit, and at the last capital of a run of them that a
 small letter follows. What is joined by punctuation (`snake_case`, `java.util.List`) is split by
@@ -13,6 +13,8 @@ import re
 from functools import lru_cache
 
 import numpy as np
+
+from lycosa.web import native
 
 LONGEST = 50  # bytes; longer ones are data, not identifiers
 SHORTEST_PART = 2  # characters: the X of getX says nothing
@@ -32,6 +34,14 @@ _BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def identifiers(text: str) -> set[str]:
     """The identifiers of a text, each once."""
+    kernel = native()
+    if kernel is not None and hasattr(kernel, "identifiers"):  # a kernel that was built before has it not
+        return set(kernel.identifiers(text))
+    return _identifiers(text)
+
+
+def _identifiers(text: str) -> set[str]:
+    """The twin of the kernel's function."""
     data = text.encode("utf-8", "replace")
     kinds = np.frombuffer(data.translate(_KINDS), np.uint8)
     is_capital, is_small = kinds == _CAPITAL, kinds == _SMALL
@@ -50,10 +60,11 @@ def identifiers(text: str) -> set[str]:
 
 @lru_cache(50_000)
 def parts_of(identifier: str) -> tuple[str, ...]:
-    """The words in an identifier, without those of one character."""
-    return tuple(part for part in _BEGINS.split(identifier) if len(part) >= SHORTEST_PART)
+    """The words in an identifier in lower case, without those of one character."""
+    return tuple(part.lower() for part in _BEGINS.split(identifier) if len(part) >= SHORTEST_PART)
 
 
-def parts_in(text: str) -> str:
-    """The words in the identifiers of a text, each once, with spaces between them."""
-    return " ".join(sorted({part.lower() for each in identifiers(text) for part in parts_of(each)}))
+def parts_in(*texts: str) -> str:
+    """The words in the identifiers of some texts, each once, with spaces between them."""
+    found = set[str]().union(*map(identifiers, texts))
+    return " ".join(sorted({part for each in found for part in parts_of(each)}))

@@ -195,11 +195,15 @@ class IndexReader:
         return self._covered
 
     def count(self, field: str, value: str) -> int:
-        """The number of documents that have this term."""
+        """The number of documents that have this term; remembered, for terms that are asked for again and again."""
         if (field, value) not in self._counts:
-            with reported(self.path):
-                self._counts[field, value] = self.searcher.doc_freq(field, value)
+            self._counts[field, value] = self.frequencies(field, [value])[0]
         return self._counts[field, value]
+
+    def frequencies(self, field: str, values: Sequence[str]) -> list[int]:
+        """The number of documents that have each of these terms."""
+        with reported(self.path):
+            return [self.searcher.doc_freq(field, value) for value in values]
 
     def numbers(self, field: str, addresses: list[DocAddress]) -> list[int]:
         """The number `field` of each document; 0 where it has none."""

@@ -108,8 +108,7 @@ class Highlighter:
     def _identifiers(self, text: str) -> list[tuple[int, int, str]]:
         """(start, end, stem) of every identifier of the text with a word in it that was searched for."""
         sought = {
-            each: next(filter(None, (self._sought(part.lower()) for part in parts_of(each))), "")
-            for each in identifiers(text)
+            each: next(filter(None, (self._sought(part) for part in parts_of(each))), "") for each in identifiers(text)
         }
         named = sorted((re.escape(each) for each, stem in sought.items() if stem), key=len, reverse=True)
         places = re.finditer(rf"(?<!\w)(?:{'|'.join(named)})(?!\w)", text) if named else ()

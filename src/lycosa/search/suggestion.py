@@ -30,7 +30,7 @@ _ALIKE_START = 3  # letters that a word has in common with one that two letters 
 _MOST_TERMS = 5_000
 _SCRIPTS = ("abcdefghijklmnopqrstuvwxyz0123456789", "абвгдежзийклмнопрстуфхцчшщъыьэюя")
 _FIELDS = ("text", "title")
-_SPOKEN = {"url": OTHER, "parts": PARTS_LANGUAGE}
+_ONE_LANGUAGE = {"url": OTHER, "parts": PARTS_LANGUAGE}
 
 
 class Suggester(NamedTuple):
@@ -84,11 +84,9 @@ class _Speller:
         script = next((script for script in _SCRIPTS if plain and plain[0] in script), "")
         if not script:
             return None
-        known = [
-            self._reader.count(field, each) for field in ("url", "parts") for each in tokens(plain, _SPOKEN[field])
-        ]
-        known += [self._count(tokens(plain, language), language) for language in self._languages]
-        least = max(1, PLAINLY * max(known, default=0))
+        known = max(self._known(plain), default=0)
+        if known > FEW_RESULTS:
+            return None
         for near in (self._one_away, self._two_away):
             best = max(
                 (
@@ -98,17 +96,22 @@ class _Speller:
                 ),
                 default=(0, "", ""),
             )
-            if best[0] >= least:
+            if best[0] > PLAINLY * known:
                 return best[1], best[2]
         return None
 
-    def _count(self, stems: Sequence[str], language: str) -> int:
-        return max((self._reader.count(f"{field}_{language}", stem) for field in _FIELDS for stem in stems), default=0)
+    def _known(self, word: str) -> Iterator[int]:
+        """The number of pages that have a word, by field and language."""
+        fields = [*_ONE_LANGUAGE.items(), *((f"{field}_{each}", each) for each in self._languages for field in _FIELDS)]
+        for field, language in fields:
+            yield from self._reader.frequencies(field, tokens(word, language))
 
     def _one_away(self, word: str, script: str, language: str) -> Iterator[tuple[str, int]]:
-        stems = set(analyser(language).analyze(" ".join(_edits(word, script))))
-        own = tokens(word, language)
-        return ((stem, count) for stem in stems if stem not in own and (count := self._count([stem], language)))
+        near = set(analyser(language).analyze(" ".join(_edits(word, script))))
+        stems = sorted(near.difference(tokens(word, language)))
+        for field in _FIELDS:
+            counts = self._reader.frequencies(f"{field}_{language}", stems)
+            yield from ((stem, count) for stem, count in zip(stems, counts, strict=True) if count)
 
     def _two_away(self, word: str, script: str, language: str) -> Iterator[tuple[str, int]]:
         if len(word) < SHORTEST_FOR_TWO:
