@@ -14,9 +14,12 @@ from lycosa.fetch.downloader import (
     response_media_type,
     user_agent,
 )
+from lycosa.version import __version__
 
 
 def test_user_agent_carries_the_contact() -> None:
+    assert user_agent("lycosa") == f"lycosa/{__version__}"
+    assert user_agent("mybot", contact="bot@example.org") == "mybot (+bot@example.org)"
     assert user_agent("Lycosa/1.0", contact="https://example.org/bot") == "Lycosa/1.0 (+https://example.org/bot)"
 
 

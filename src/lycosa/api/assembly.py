@@ -134,6 +134,10 @@ def assemble_engine(
         from lycosa.sessions import add_sessions  # lazy: for crawls that send credentials
 
         add_sessions(engine, settings)
+    if settings.bot_key or settings.bot_agent:
+        from lycosa.identity import sign_requests  # lazy: for crawls that sign their requests
+
+        sign_requests(engine, settings)
     return engine
 
 

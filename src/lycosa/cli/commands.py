@@ -57,6 +57,7 @@ COMMANDS = {
     },
     "Many machines, publishing, testing": {
         "cluster": ("cluster", "Crawl with many machines."),
+        "identity": ("identity", "Make a key that signs requests, and its directory."),
         "augment": ("augment", "Write tables of links and changes beside a site's files."),
         "simweb": ("simweb", "Run a simulated web to test crawlers on."),
     },

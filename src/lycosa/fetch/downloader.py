@@ -19,12 +19,14 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.records import Failure, Request, Response
+from lycosa.version import __version__
 
 Fields = tuple[tuple[str, str], ...]
 DoneCallback = Callable[[Response], None]
 Watcher = Callable[[Request, Response], None]
 AcceptsResponse = Callable[[int, dict[str, str]], bool]
 
+OWN_NAME = "lycosa"
 ACCEPT_PAGES = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.1"
 # What `fetch.decode` undoes. No deflate: servers disagree on what it means.
 ACCEPT_ENCODING = "gzip, br, zstd"
@@ -34,8 +36,9 @@ _STATUS_LINE = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([1-9][0-9]{2})(?=[ \r\n]|\Z
 
 
 def user_agent(product: str, *, contact: str = "") -> str:
-    """The User-Agent field: the product that crawls, and where its operators can be reached. Whoever needs the field
-    calls this."""
+    """The User-Agent field: the product that crawls, by its own name with its version, and where its operators can be
+    reached. Whoever needs the field calls this."""
+    product = f"{product}/{__version__}" if product == OWN_NAME else product
     value = f"{product} (+{contact})" if contact else product
     if not is_field_value(value):
         raise SettingsError(f"user agent {value!r}: use plain characters on one line")

@@ -51,6 +51,9 @@ class NamedSettings(TypedDict, total=False):
     groups: Sequence[str]
     agent: str
     contact: str | None
+    bot_key: str
+    bot_agent: str
+    bot_form: Literal["draft", "cloudflare"]
     robots: bool
     purpose: Literal["archive", "search", "ai-train", "ai-input"]
     nofollow: bool

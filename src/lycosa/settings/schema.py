@@ -91,6 +91,7 @@ Mining = Literal["off", "ancestors", "all"]
 Schedule = Literal["harmonic", "uniform", "proportional", "adaptive"]
 Durability = Literal["process", "power"]
 Archive = Literal["full", "none"]
+SignatureForm = Literal["draft", "cloudflare"]
 UsePurpose = Literal["archive", "search", "ai-train", "ai-input"]
 PatchTime = Literal["store", "read"]
 Assignment = Literal["rendezvous", "ip", "letter-sum", "two-level"]
@@ -289,6 +290,21 @@ class CrawlSettings:
     agent: str = POLITENESS("lycosa", v.product, "Use this name in requests and in robots.txt.", metavar="NAME")
     contact: str | None = POLITENESS(
         None, v.or_none(v.contact), "Tell every host where its owner can reach you.", metavar="URL|EMAIL", common=True
+    )
+    bot_key: str = POLITENESS(
+        "",
+        v.path,
+        "Sign requests with the key in this file (Web Bot Auth); lycosa identity makes one.",
+        metavar="FILE",
+    )
+    bot_agent: str = POLITENESS(
+        "",
+        v.bot_agent,
+        "Name this https URL in signed requests: the host that publishes the directory of the key.",
+        metavar="URL",
+    )
+    bot_form: SignatureForm = POLITENESS(
+        "draft", v.one_of(SignatureForm), "Write signatures as the draft has it, or as Cloudflare checks them."
     )
     robots: bool = POLITENESS(True, v.flag, "Obey robots.txt; switch it off only for hosts of your own.")
     purpose: UsePurpose = POLITENESS(

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from ada_url import URL
@@ -173,6 +174,12 @@ def text(value: object) -> str:
     return value.strip()
 
 
+def path(value: object) -> str:
+    """The path of a file, made absolute since other processes read it too; or nothing."""
+    written = text(value)
+    return str(Path(written).expanduser().absolute()) if written else ""
+
+
 def pattern(value: str) -> str:
     """A URL pattern with `*`."""
     if not value:
@@ -314,6 +321,20 @@ def contact(value: object) -> str:
     if not isinstance(value, str) or not _CONTACT.fullmatch(value):
         raise InvalidValue("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
     return value
+
+
+def bot_agent(value: object) -> str:
+    """The https origin of a signer's directory, or nothing."""
+    if value == "":
+        return ""
+    allowed = "it must be a URL such as https://bot.example.org, without a path"
+    try:
+        url = URL(text(value))
+    except ValueError:
+        raise InvalidValue(allowed) from None
+    if url.protocol != "https:" or url.pathname != "/" or url.search or url.hash or url.username or url.password:
+        raise InvalidValue(allowed)
+    return url.href.removesuffix("/")
 
 
 def proxy(value: object) -> str:
