@@ -11,7 +11,7 @@ use std::cell::RefCell;
 // For large records, and for small ones, where getting ready for a better level takes longer than compressing.
 const LEVEL: u32 = 2;
 const SMALL_LEVEL: u32 = 0;
-const SMALL_BYTES: usize = 1024;
+pub const SMALL_BYTES: usize = 1024;
 // The size of the work space decides where a block ends: this is what `isal` gives to level 2.
 const WORK_BYTES: usize = 4 * 1024 + 2 * 32 * 1024 + 4 * 64 * 1024;
 // What `isal` begins with; doubled whenever it is full.

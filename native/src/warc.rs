@@ -1,12 +1,13 @@
 //! The WARC records of one fetch, each a gzip member: the twin is `lycosa.store.warc_record`, which says what they hold.
 
 use crate::guarded;
-use crate::gzip::Isal;
+use crate::gzip::{Isal, SMALL_BYTES};
 use memchr::memchr_iter;
 use pyo3::exceptions::{PyOSError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
+use sha1::{Digest, Sha1};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
@@ -83,10 +84,14 @@ impl MemberWriter {
             push_clean(&mut about, address);
             about.extend_from_slice(b"\r\n");
         }
-        let own = [&about[..], before, b"WARC-Payload-Digest: sha1:", &base32(digest), b"\r\n", after].concat();
+        let head = header_block(block, *status, *body_bytes);
+        let mut own = [&about[..], before, b"WARC-Payload-Digest: sha1:", &base32(digest), b"\r\n", after].concat();
+        if head.len() + body.len() <= SMALL_BYTES {
+            let sum = Sha1::new_with_prefix(&head).chain_update(&body[..]).finalize();
+            own.extend_from_slice(&[b"WARC-Block-Digest: sha1:", &base32(&sum)[..], b"\r\n"].concat());
+        }
         let concurrent = [&about[..], b"WARC-Concurrent-To: <urn:uuid:", &id, b"1>\r\n"].concat();
         let asked = request_block(url, method, lines, *names_host);
-        let head = header_block(block, *status, *body_bytes);
         let mut members = vec![
             self.member(b"request", (&id, b'0'), date, &concurrent, HTTP_REQUEST, (&asked, b""))?,
             self.member(kind, (&id, b'1'), date, &own, HTTP_RESPONSE, (&head, body))?,
@@ -165,15 +170,10 @@ fn base32(digest: &[u8]) -> Vec<u8> {
 
 /// What a URI may show as it is; anything else is percent-encoded, angle brackets too because readers strip them.
 fn push_uri(out: &mut Vec<u8>, url: &str) {
-    let is_safe = |byte: u8| matches!(byte, b'!'..=b';' | b'=' | b'?'..=b'~');
-    if url.bytes().all(is_safe) {
-        return out.extend_from_slice(url.as_bytes());
-    }
     for byte in url.bytes() {
-        if is_safe(byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        match byte {
+            b'!'..=b';' | b'=' | b'?'..=b'~' => out.push(byte),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
         }
     }
 }

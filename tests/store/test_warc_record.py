@@ -25,11 +25,13 @@ from lycosa.store.warc_record import (
     _date,
     patch_locations,
     patch_on_read_exchange,
+    recompress_record,
     response_exchange,
     revisit_exchange,
+    revisit_of_record,
     warcinfo,
 )
-from tests.store.warc_digests import payload_digest_agrees
+from tests.store.warc_digests import block_digest_agrees, payload_digest_agrees
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
 FETCHED_S = 1_700_000_000.123456
@@ -90,6 +92,38 @@ def test_exchange_response_holds_the_message_and_the_digest_of_its_body(
     assert response.header("WARC-Payload-Digest") == base32(response_got.body)
     assert made.payload_sha1 == hashlib.sha1(response_got.body).digest()
     assert response.header("WARC-Truncated") is None
+
+
+def test_small_answers_and_revisits_name_the_digest_of_their_block(
+    request_sent: Request, response_got: Response
+) -> None:
+    small = msgspec.structs.replace(response_got, body=b"moved")
+    large = msgspec.structs.replace(response_got, body=b"x" * 2_000)
+    original = OriginalRecord("https://www.example.org/", FETCHED_S, b"x" * 20)
+    revisited = revisit_exchange(
+        request_sent, large, fetched_s=FETCHED_S, original=original, profile=RevisitProfile.SAME_PAYLOAD
+    )
+    made = response_exchange(request_sent, small, fetched_s=FETCHED_S).members[HttpExchange.RESPONSE]
+
+    assert opened(made).header("WARC-Block-Digest") == base32(opened(made).block)
+    assert block_digest_agrees(opened(revisited.members[HttpExchange.RESPONSE])) is True
+    info = warcinfo({"software": "x"}, filename="a.warc.gz", created_s=FETCHED_S)
+    assert block_digest_agrees(opened(info)) is True
+    for member in response_exchange(request_sent, large, fetched_s=FETCHED_S, metadata=METADATA).members:
+        assert opened(member).header("WARC-Block-Digest") is None, "work or bytes for every page"
+
+
+def test_revisit_made_of_a_small_response_names_the_digest_of_what_is_left(
+    request_sent: Request, response_got: Response
+) -> None:
+    small = msgspec.structs.replace(response_got, body=b"a few words")
+    member = response_exchange(request_sent, small, fetched_s=FETCHED_S).members[HttpExchange.RESPONSE]
+
+    made = opened(recompress_record(revisit_of_record(isal_zlib.decompress(member, 31), "https://o.example/")))
+
+    assert made.type == "revisit"
+    assert made.block.endswith(b"\r\n\r\n")
+    assert block_digest_agrees(made) is True
 
 
 def test_exchange_request_is_rebuilt_as_it_was_sent(request_sent: Request, response_got: Response) -> None:
