@@ -79,7 +79,7 @@ def nginx_of(root: Path, folder: Path) -> Iterator[Nginx]:
     command = [nginx(), "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
-        _wait_for(port, server)
+        await_server(port, server)
         yield Nginx(port, folder / "access.log")
     finally:
         server.terminate()
@@ -131,7 +131,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _wait_for(port: int, server: "subprocess.Popen[bytes]") -> None:
+def await_server(port: int, server: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if server.poll() is not None:

@@ -25,6 +25,7 @@ class RealSite(NamedTuple):
 
 
 OPENJDK = RealSite("openjdk-17-doc", "usr/share/doc/openjdk-17-jre-headless", "/api/index.html")
+PYTHON = RealSite("python3.11-doc", "usr/share/doc/python3.11/html", "/index.html")
 POSTGRESQL = RealSite("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html", "/index.html")
 
 
