@@ -6,12 +6,12 @@ import pickle
 from typing import Any
 
 import pytest
-from rig import QUICK, Rig, with_rig
+from rig import Rig, with_rig
 from rough_server import Line, page, rough_server, says
 
-from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
+from lycosa.fetch.curl import raise_descriptor_limit
 from lycosa.fetch.downloader import SchemeDownloader, request_fields
-from lycosa.records import Failure, Request, Response
+from lycosa.records import Failure, PrivateParts, Request, Response
 
 FIELDS = request_fields("Lycosa/1.0 (+https://example.org/bot)")
 
@@ -239,9 +239,8 @@ def test_curl_proxy_that_was_set_is_asked_for_the_pinned_address() -> None:
 
         async with rough_server() as proxy:
             proxy.acts[f"127.0.0.1:{rig.server.port}"] = tunnel
-            downloader = CurlDownloader(QUICK, proxy=f"http://127.0.0.1:{proxy.port}")
-            response = await Rig(rig.server, downloader).get("/")
-            await downloader.close()
+            private = PrivateParts(proxy=f"http://127.0.0.1:{proxy.port}")
+            response = await rig.get("/", private=private)
 
         assert proxy.heads[0].startswith(b"CONNECT 127.0.0.1:")
         assert proxy.heads[1].startswith(b"GET / ")

@@ -103,7 +103,7 @@ def test_http2_requests_to_one_host_share_a_connection(tmp_path: Path, ca_file: 
     server = subprocess.Popen([nginx, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")])
 
     async def main() -> None:
-        downloader = CurlDownloader(QUICK, ca_file=ca_file)
+        downloader = CurlDownloader(QUICK, ca_file=ca_file, use_http2=True)
         rig = Rig(RoughServer(), downloader)
         for _ in range(50):
             if (await rig.get("/page.html", scheme="https", port=port)).failure is None:

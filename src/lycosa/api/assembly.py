@@ -185,9 +185,9 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
     curl = CurlDownloader(
         _limits(settings),
         accepts=accepts(settings.types),
-        proxy=settings.proxy,
         verify_tls=settings.verify_tls,
         ca_file=settings.ca_file,
+        use_http2=settings.http2,
     )
     return SchemeDownloader({"http": curl, "https": curl})
 

@@ -19,7 +19,7 @@ from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import LeaseAnswer, decoded_body, redirect_location
 from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
-from lycosa.fetch import retry_rule, retry_wait
+from lycosa.fetch import hsts_age, retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
@@ -117,6 +117,8 @@ class HostRules:
         """Takes in a robots.txt, follows where it leads, or has it retried."""
         shard = self._shard
         self._archive.keep_answer(lease, request, response)
+        if (age_s := hsts_age(response)) is not None:
+            lease.host.record_hsts(shard.now_unix() + age_s if age_s else 0.0)
         if lease.job is not None and lease.job.answer is not None:  # another shard wanted it
             shard.release(lease, response)
             lease.job.answer(response)

@@ -194,10 +194,9 @@ class CurlDownloader:
         limits: TransferLimits | None = None,
         *,
         accepts: AcceptsResponse | None = None,
-        proxy: str = "",
         verify_tls: bool = True,
         ca_file: str = "",
-        use_http2: bool = True,
+        use_http2: bool = False,
         idle_connections: int = 4096,
     ) -> None:
         limits = limits or TransferLimits()
@@ -214,10 +213,9 @@ class CurlDownloader:
             flow=self._flow,
             accepts=accepts,
             options=(
-                *_options(proxy=proxy, verify_tls=verify_tls, ca_file=ca_file, use_http2=use_http2),
+                *_options(verify_tls=verify_tls, ca_file=ca_file, use_http2=use_http2),
                 (pycurl.BUFFERSIZE, _piece_bytes(limits.bandwidth_bytes_s)),
             ),
-            is_proxied=bool(proxy),
             on_broken=self._on_broken,
         )
         connections = max(raise_descriptor_limit() - OTHER_DESCRIPTORS, 64)
@@ -379,13 +377,13 @@ def _piece_bytes(bandwidth_bytes_s: float | None) -> int:
     return max(SMALLEST_PIECE_BYTES, min(PIECE_BYTES, int(bandwidth_bytes_s * PIECE_S)))
 
 
-def _options(*, proxy: str, verify_tls: bool, ca_file: str, use_http2: bool) -> tuple[tuple[int, object], ...]:
+def _options(*, verify_tls: bool, ca_file: str, use_http2: bool) -> tuple[tuple[int, object], ...]:
     """The options that are set once on every handle."""
     web = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
     return (
         (pycurl.NOSIGNAL, True),
         (pycurl.PROTOCOLS, web),
-        (pycurl.PROXY, proxy),  # empty: not even that of the environment
+        (pycurl.PROXY, ""),  # not even that of the environment
         (pycurl.USERAGENT, ""),  # pycurl names itself unless told not to
         (pycurl.FOLLOWLOCATION, False),
         (pycurl.NETRC, pycurl.NETRC_IGNORED),

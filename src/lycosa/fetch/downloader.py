@@ -33,6 +33,7 @@ ACCEPT_ENCODING = "gzip, br, zstd"
 
 # libcurl takes a tab for the space and 2000 for 200; a server that writes these does not speak HTTP.
 _STATUS_LINE = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([1-9][0-9]{2})(?=[ \r\n]|\Z)")
+_MAX_AGE = re.compile(r'(?:^|;)\s*max-age\s*=\s*"?([0-9]+)', re.I)
 
 
 def user_agent(product: str, *, contact: str = "") -> str:
@@ -86,6 +87,14 @@ def parse_fields(block: bytes) -> dict[str, str]:
 def response_media_type(fields: Mapping[str, str]) -> str:
     """The media type of a response, lower-case and without parameters; "" when it names none."""
     return fields.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
+
+
+def hsts_age(response: Response) -> float | None:
+    """For how many seconds a host wants to be asked over https alone (RFC 6797); None where it does not say so, or not
+    over https."""
+    said = response.headers.get("strict-transport-security", "") if response.url.startswith("https:") else ""
+    found = _MAX_AGE.search(said)
+    return float(found[1][:12]) if found else None
 
 
 def curl_lines(fields: Iterable[tuple[str, str]]) -> list[bytes]:

@@ -176,7 +176,6 @@ class TransferContext(msgspec.Struct, frozen=True):
     flow: FlowControl
     accepts: AcceptsResponse | None
     options: tuple[tuple[int, object], ...]
-    is_proxied: bool
     on_broken: Callable[["Transfer", int, str], None]
     closing: set[str] = msgspec.field(default_factory=set)  # origins that close connections without a word
 
@@ -205,7 +204,7 @@ class Transfer:
         self._method = "GET"
         self._is_fresh = False
         self._is_tls = False
-        self._is_proxied = shared.is_proxied
+        self._is_proxied = False
         self.is_paused = False
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
@@ -283,6 +282,7 @@ class Transfer:
                 curl.setopt(pycurl.KEYPASSWD, private.key_password)
         if private.proxy:
             curl.setopt(pycurl.PROXY, private.proxy)
+            curl.setopt(pycurl.HTTPPROXYTUNNEL, True)  # to the checked address, and no field of the request is told
             self._is_proxied = True
         if private.proxy_user:
             curl.setopt(pycurl.PROXYUSERPWD, private.proxy_user)

@@ -350,6 +350,11 @@ class Host(msgspec.Struct, eq=False):
         self.row.tries = self.row.failing = 0
         self.touch()
 
+    def record_hsts(self, until_unix: float) -> None:
+        """Record until when the host wants to be asked over https alone."""
+        self.row.hsts_until = until_unix
+        self.touch()
+
     def record_failure(self, *, tries: int = 0, failing: int = 0) -> None:
         """Record a failure that concerns the whole host (`tries`), or that does once several URLs in a row fail in the
         same way (`failing`)."""

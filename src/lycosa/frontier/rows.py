@@ -272,6 +272,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     first_asked: float = 0.0  # when its first request ended, and its last
     last_asked: float = 0.0
     requisites: int = 0  # entries, among those queued, of what pages need to be shown
+    hsts_until: float = 0.0  # until then it wants to be asked over https alone (Strict-Transport-Security)
 
     def take_out(self, entry: QueueEntry) -> None:
         """An entry is taken out of the queue of a host that nobody crawls now. A host that was given up keeps the

@@ -80,7 +80,8 @@ WHY = {
 class HostView(msgspec.Struct, frozen=True):
     """One host as it is shown. A host that was given up (`gave_up` says why) has nothing queued: its URLs have failed.
     `time_s` is from its first answer to its last, `busy_s` the time spent waiting for answers, `delay_s` the pause
-    between two requests. `preferences` is what it says on the use of its content."""
+    between two requests. `preferences` is what it says on the use of its content. Until `hsts_until`, if it is not 0,
+    it wants to be asked over https alone (Strict-Transport-Security)."""
 
     host: str
     queued: int
@@ -101,6 +102,7 @@ class HostView(msgspec.Struct, frozen=True):
     first_s: float = 0.0
     last_s: float = 0.0
     preferences: str = ""
+    hsts_until: float = 0.0
 
 
 def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iterator[HostView]:
@@ -132,6 +134,7 @@ def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iter
             first_s=row.first_asked,
             last_s=row.last_asked,
             preferences=use_words(row),
+            hsts_until=row.hsts_until,
         )
 
 

@@ -5,7 +5,8 @@ or another scheme gets what is not its own. Made once when a crawl begins; secre
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from lycosa.errors import SettingsError
 from lycosa.sessions.authentication import PasswordAnswers
 from lycosa.settings import (
     CREDENTIALS_FILE,
+    DIRECT,
     OPEN_FIELDS,
     CrawlSettings,
     read_secrets,
@@ -22,8 +24,10 @@ from lycosa.settings import (
     replace_references,
     split_certificate,
     split_origin,
+    split_proxy,
 )
 from lycosa.store import sharded_parent
+from lycosa.web import matches_pattern, pattern_pieces
 
 REDACTED = "[redacted]"
 
@@ -103,6 +107,22 @@ def credentials_by_origin(settings: CrawlSettings, secrets: Secrets) -> dict[str
         one.certificate, one.key_password = _readable(path), secrets.fill(password)
     found.pop("", None)
     return found
+
+
+class Proxies:
+    """The proxies of the settings; those for the same hosts take turns, request by request."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        urls: dict[str, list[str]] = {}
+        for hosts, url in map(split_proxy, entries):
+            urls.setdefault(hosts, []).append("" if url == DIRECT else url)
+        self._turns = [(pattern_pieces(hosts), cycle(some)) for hosts, some in urls.items() if hosts]
+        self._others = cycle(urls.get("", [""]))
+
+    def of(self, host: str) -> str:
+        """The proxy for the next request to a host; empty: none."""
+        matching = (turns for pattern, turns in self._turns if matches_pattern(pattern, host, to_end=True))
+        return next(next(matching, self._others))
 
 
 def redacted(value: str) -> str:

@@ -6,7 +6,7 @@ a page, a redirect's target, robots.txt or a sitemap; the archive gets the reque
 becomes a failure `not-logged-in`, which is asked for again by the retry table like any other, and is never a page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import msgspec
 from lycosa.crawl import Engine, LeaseAnswer, ReadPage, RequestHandler
 from lycosa.frontier import Lease, RequestKind
 from lycosa.records import Failure, PrivateParts, Request, Response
-from lycosa.sessions.credentials import OriginCredentials, Secrets, SentField, credentials_by_origin, origin_of
+from lycosa.sessions.credentials import OriginCredentials, Proxies, Secrets, SentField, credentials_by_origin, origin_of
 from lycosa.settings import CrawlSettings, read_login
 from lycosa.web import domain_of, split_url
 
@@ -32,8 +32,10 @@ NO_CREDENTIALS = OriginCredentials()
 class Sessions:
     """The credentials of a crawl."""
 
-    def __init__(self, by_origin: dict[str, OriginCredentials], jars: "CookieJars | None" = None) -> None:
-        self._by_origin, self._jars = by_origin, jars
+    def __init__(
+        self, by_origin: dict[str, OriginCredentials], jars: "CookieJars | None" = None, proxies: Sequence[str] = ()
+    ) -> None:
+        self._by_origin, self._jars, self._proxies = by_origin, jars, Proxies(proxies)
         self.logins: Logins | None = None
 
     def __repr__(self) -> str:
@@ -44,7 +46,8 @@ class Sessions:
         origin = origin_of(request.url)
         credentials = self._by_origin.get(origin)
         jar = None if self._jars is None else self._jars.of(request.url)
-        if credentials is None and jar is None:
+        proxy = self._proxies.of(request.host)
+        if credentials is None and jar is None and not proxy:
             return request
         credentials = credentials or NO_CREDENTIALS
         fields = list(credentials.fields)
@@ -53,7 +56,14 @@ class Sessions:
             if answer is not None:
                 fields.append(SentField(AUTHORIZATION, answer, credentials.password_name))
         session = 0 if self.logins is None else self.logins.session_of(origin)
-        return _with_private(request, fields, credentials, jar, session)
+        prepared = _with_private(request, fields, credentials, jar, session)
+        return self._proxied(prepared, proxy) if proxy else prepared
+
+    def _proxied(self, request: Request, proxy: str) -> Request:
+        """The request through a proxy, which gets its own credentials and none of the others: it only tunnels."""
+        user = self._by_origin.get(proxy, NO_CREDENTIALS).proxy_user
+        private = msgspec.structs.replace(request.private or PrivateParts(), proxy=proxy, proxy_user=user)
+        return msgspec.structs.replace(request, private=private)
 
     def take(self, request: Request | None, response: Response) -> None:
         """Remembers the cookies of an answer."""
@@ -115,7 +125,7 @@ class AnswerCheck:
 def add_sessions(engine: Engine, settings: CrawlSettings) -> None:
     """Gives a crawl the sessions of its settings. Raises SettingsError where a secret is missing."""
     secrets = Secrets(engine.collection.path, settings.credentials)
-    sessions = Sessions(credentials_by_origin(settings, secrets), _jars(engine, settings))
+    sessions = Sessions(credentials_by_origin(settings, secrets), _jars(engine, settings), settings.proxies)
     engine.prepare_requests(sessions)
     if settings.logins:
         from lycosa.sessions.login import Logins  # lazy: for crawls that log in by a form

@@ -7,6 +7,7 @@ collection keeps. Whatever is wrong with a value is a `SettingsError` of one sen
 
 from lycosa.settings.credentials import (
     CREDENTIALS_FILE,
+    DIRECT,
     OPEN_FIELDS,
     LoginRule,
     read_login,
@@ -16,6 +17,7 @@ from lycosa.settings.credentials import (
     save_secrets,
     split_certificate,
     split_origin,
+    split_proxy,
     take_out_secrets,
 )
 from lycosa.settings.fields import read_field
@@ -37,6 +39,7 @@ from lycosa.settings.watching import WatchRule, read_rule
 __all__ = [
     "CREDENTIALS_FILE",
     "DEFAULTS",
+    "DIRECT",
     "OPEN_FIELDS",
     "SETTINGS",
     "CrawlSettings",
@@ -66,6 +69,7 @@ __all__ = [
     "settings_of_folder",
     "split_certificate",
     "split_origin",
+    "split_proxy",
     "take_out_secrets",
     "to_toml",
 ]

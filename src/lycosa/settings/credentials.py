@@ -25,10 +25,13 @@ from lycosa.settings.values import InvalidValue, SettingTable, text
 if TYPE_CHECKING:
     from lycosa.settings.schema import CrawlSettings
 
+DIRECT = "direct"  # in place of a proxy
 CREDENTIALS_FILE = "credentials.toml"  # in the folder of a collection
 _HEADING = "# Secrets of this collection by name; its settings refer to them as ${NAME}. Keep this file to yourself.\n"
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\}")
 _FIELD_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_WEB = ("http:", "https:")
+_PROXY_SCHEMES = (*_WEB, "socks4:", "socks4a:", "socks5:", "socks5h:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_.-]+")
 # Header fields that give nothing away: they may stand in settings and archive as they are.
@@ -45,6 +48,9 @@ _OWN_FIELDS = {
 } | dict.fromkeys(("connection", "content-length", "transfer-encoding", "te", "upgrade"), "libcurl sets it")
 _ALLOWED_HEADER = "it must be NAME: VALUE, or ORIGIN NAME: VALUE as in 'https://api.example.org X-Api-Key: ${key}'"
 _ALLOWED_USER = "it must be NAME:PASSWORD, or ORIGIN NAME:PASSWORD as in 'https://example.org ann:${password}'"
+_ALLOWED_PROXY = (
+    "it must be a URL such as http://proxy.example:3128, or HOSTS=URL as in *.example.org=socks5://127.0.0.1:1080"
+)
 _ALLOWED_CERTIFICATE = "it must be a PEM file with certificate and key, FILE, FILE:PASSWORD or ORIGIN FILE"
 
 
@@ -98,7 +104,7 @@ def header(value: str) -> str:
 
 def user(value: str) -> str:
     """A user name and a password, maybe with the origin that they are for."""
-    origin, pair = _bound(value, _ALLOWED_USER)
+    origin, pair = _bound(value, _ALLOWED_USER, _PROXY_SCHEMES)
     name, colon, _ = pair.partition(":")
     if not (name and colon):
         raise InvalidValue(_ALLOWED_USER)
@@ -120,6 +126,28 @@ def file(value: str) -> str:
     if not value:
         raise InvalidValue("it must be a file")
     return str(Path(value).expanduser().absolute())
+
+
+def proxy(value: str) -> str:
+    """The URL of a proxy, or `direct`, maybe with the hosts that it is for."""
+    hosts, where = split_proxy(value)
+    if where != DIRECT:
+        try:
+            url = URL(where)
+        except ValueError:
+            raise InvalidValue(_ALLOWED_PROXY) from None
+        if url.username or url.password:
+            raise InvalidValue("name the user of a proxy by --user 'http://PROXY:PORT NAME:PASSWORD'")
+        if url.protocol not in _PROXY_SCHEMES or not url.hostname or url.pathname not in ("", "/"):
+            raise InvalidValue(_ALLOWED_PROXY)
+        where = _origin(url)
+    return f"{hosts}={where}" if hosts else where
+
+
+def split_proxy(value: str) -> tuple[str, str]:
+    """The pattern of hosts that a proxy is for, and its URL."""
+    hosts, _, where = value.rpartition("=")
+    return hosts.strip().lower(), where.strip()
 
 
 def split_certificate(value: str) -> tuple[str, str]:
@@ -190,22 +218,26 @@ def read_login(value: object) -> LoginRule:
 
 def split_origin(value: str) -> BoundText:
     """The origin that a validated setting is for, and the rest."""
-    return _bound(value, "")
+    return _bound(value, "", _PROXY_SCHEMES)
 
 
-def _bound(value: str, allowed: str) -> BoundText:
-    if not value.startswith(("http://", "https://")):
-        if _SCHEME.match(value):
-            raise InvalidValue(allowed)
+def _bound(value: str, allowed: str, schemes: tuple[str, ...] = _WEB) -> BoundText:
+    if not _SCHEME.match(value):
         return BoundText("", value)
     where, _, rest = value.partition(" ")
     try:
         url = URL(where)
     except ValueError:
         raise InvalidValue(allowed) from None
-    if url.username or url.password or url.pathname != "/" or url.search or url.hash:
-        raise InvalidValue(f"an origin is a scheme, a host and maybe a port, such as {url.origin}")
-    return BoundText(url.origin, rest.strip())
+    if url.protocol not in schemes:
+        raise InvalidValue(allowed)
+    if url.username or url.password or url.pathname not in ("", "/") or url.search or url.hash:
+        raise InvalidValue(f"an origin is a scheme, a host and maybe a port, such as {_origin(url)}")
+    return BoundText(_origin(url), rest.strip())
+
+
+def _origin(url: URL) -> str:
+    return url.origin if url.protocol in _WEB else f"{url.protocol}//{url.host}"
 
 
 def references(value: str) -> list[str]:

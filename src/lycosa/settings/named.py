@@ -79,7 +79,8 @@ class NamedSettings(TypedDict, total=False):
     bandwidth_bytes_s: int | None
     total_s: float
     body_bytes: int
-    proxy: str
+    proxies: Sequence[str]
+    http2: bool
     verify_tls: bool
     ca_file: str
     dns: Sequence[str]

@@ -26,7 +26,7 @@ SHOWN_CHARS = 60
 MB = 1_000_000
 GIB = 2**30
 # Written into lycosa.toml by earlier versions; nobody set them, and they are constants of their rooms now.
-RETIRED = frozenset("max_url_bytes max_path_segments max_segment_repeats connect_s first_byte_s idle_s http2".split())
+RETIRED = frozenset("max_url_bytes max_path_segments max_segment_repeats connect_s first_byte_s idle_s".split())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -411,9 +411,15 @@ class CrawlSettings:
     )
     total_s: float = NETWORK(120.0, v.seconds(0.001), "Give a response up that takes longer than this.", option=None)
     body_bytes: int = NETWORK(10 * MB, v.size(1), "Keep at most this much of one body.", option=None)
-    proxy: str = NETWORK(
-        "", v.proxy, "Connect through this proxy; variables such as http_proxy do not count.", option=None
+    proxies: tuple[str, ...] = NETWORK(
+        (),
+        c.lines_of(c.proxy),
+        "Connect through this proxy (http, https, socks5), for matching hosts or all; several take turns, and direct "
+        "is none. Variables such as http_proxy do not count.",
+        option="--proxy",
+        metavar="[HOSTS=]URL",
     )
+    http2: bool = NETWORK(False, v.flag, "Speak HTTP/2 with hosts that offer it over TLS.")
     verify_tls: bool = NETWORK(True, v.flag, "Refuse hosts whose certificate is not valid.", option=None)
     ca_file: str = NETWORK("", v.text, "Trust the certificates in this file instead of the system's.", option=None)
     dns: tuple[str, ...] = NETWORK(
@@ -532,7 +538,7 @@ class CrawlSettings:
     @property
     def has_sessions(self) -> bool:
         """Does any origin get more than the usual header fields?"""
-        named = self.headers, self.users, self.certificates, self.logins, self.cookie_files
+        named = self.headers, self.users, self.certificates, self.logins, self.cookie_files, self.proxies
         return self.cookies or any(named)
 
     @property

@@ -42,6 +42,8 @@ def read_file(path: Path) -> SettingsSource:
     """The settings in a TOML file, without those that only earlier versions had. A relative path in it starts
     at the file's folder."""
     values = {name: value for name, value in read_toml(path, "settings").items() if name not in RETIRED}
+    if proxy := values.pop("proxy", None):  # its name in earlier versions, when there was one at most
+        values.setdefault("proxies", [proxy])
     return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
 
 

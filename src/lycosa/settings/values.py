@@ -45,7 +45,6 @@ _PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
 _LETTER = re.compile(r"[A-Za-z0-9._:\[\]-]=[0-9]{1,6}")
 _EXTENSION = re.compile(r"[a-z0-9_+~-]{1,32}")
-_PROXY_SCHEMES = ("http:", "https:", "socks4:", "socks4a:", "socks5:", "socks5h:")
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -335,20 +334,6 @@ def bot_agent(value: object) -> str:
     if url.protocol != "https:" or url.pathname != "/" or url.search or url.hash or url.username or url.password:
         raise InvalidValue(allowed)
     return url.href.removesuffix("/")
-
-
-def proxy(value: object) -> str:
-    """The URL of a proxy, or nothing."""
-    if value == "":
-        return ""
-    allowed = "it must be empty or a URL such as http://proxy.example:3128 or socks5://127.0.0.1:1080"
-    try:
-        url = URL(text(value))
-    except ValueError:
-        raise InvalidValue(allowed) from None
-    if url.protocol not in _PROXY_SCHEMES or not url.hostname:
-        raise InvalidValue(allowed)
-    return text(value)
 
 
 def _number(value: object, allowed: str) -> int | float:
