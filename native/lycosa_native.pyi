@@ -17,7 +17,7 @@ _Head = tuple[str | None, str | None, str | None, str | None, str | None, tuple[
 _Links = tuple[tuple[str, ...], bytes, tuple[str, ...], tuple[str, ...]]
 _Text = tuple[bytes, tuple[tuple[int, str], ...], str, str, tuple[int, int, int, int], bytes]
 
-_Readable = tuple[str, tuple[str, ...]]
+_Readable = tuple[str, str, list[str], str, str, str]
 _Joined = tuple[dict[str, str | None], list[str]]
 _Rules = tuple[bool, bool, int, int]  # images, obeys nofollow, how many links, bytes of a URL
 _Followed = tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]]
@@ -33,10 +33,17 @@ def analyse_html(
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
-    With `wants_main` the main text and its headings come then. With `follow`, the page's URL and the
+    With `wants_main` comes what is for reading, as from `read_readable`. With `follow`, the page's URL and the
     rules, come the links that are followed, unless the base is odd. Then whether only the beginning
     was read, see `safe_length`, and whether there are marks of volatile parts.
     """
+
+def read_readable(
+    body: bytes, encoding: str, is_xml: bool, leaves_unshown: bool, wants_markdown: bool
+) -> _Readable | None:
+    """What is for reading in an HTML document, see `lycosa.web.readable`: title, main text, headings, the canonical
+    URL and the base as they are written, and Markdown if it is wanted, its targets as they are written. None after a
+    fault of the kernel."""
 
 def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | None:
     """Where hrefs lead, see `lycosa.web.url.join_map`; None if `base` is no http URL or a

@@ -151,7 +151,7 @@ impl Readers {
             std::mem::take(&mut *done)
         });
         let to_python = |made: Done| {
-            let page = made.page.map(|page| page.to_python(py)).transpose()?;
+            let page = made.page.map(|page| page.into_python(py)).transpose()?;
             let members = made.members.map(|all| all.iter().map(|member| PyBytes::new(py, member)).collect::<Vec<_>>());
             (made.job.number, in_python(py, &made.digests), made.is_read, page, members).into_bound_py_any(py)
         };

@@ -7,8 +7,9 @@ mod digest;
 mod entities;
 mod gzip;
 mod hazard;
+mod markdown;
+mod outline;
 mod page;
-mod readable;
 mod scan;
 mod seen;
 mod tags;
@@ -29,7 +30,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 14;
+const CONTRACT: u32 = 15;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 
@@ -39,7 +40,7 @@ struct Read {
     visible: Vec<u8>,
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
-    readable: Option<(String, Vec<String>)>,
+    readable: Option<Readable>,
     following: Option<url::Following>,
     is_cut: bool,
     is_volatile: bool,
@@ -57,15 +58,14 @@ fn read(bytes: &[u8], html: &Html) -> Option<Read> {
 
 fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: bool) -> Option<Read> {
     let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
+    let readable = wants_main.then(|| readable_of(&body, *is_xml, false, false));
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
     let body = match std::str::from_utf8(&body[..length]) {
         Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
         Err(_) => String::from_utf8_lossy(&body[..length]),
     };
-    let mut page = Page::new();
-    page.outline = wants_main.then(readable::Outline::default);
-    let mut tree = Tree::new(page);
+    let mut tree = Tree::new(Page::new());
     scan::scan(body.as_bytes(), &mut tree);
     if tree.needs_tree {
         return None;
@@ -79,12 +79,11 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: b
     });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
-    let readable = page.readable();
     Some(Read { page, links, visible, codes, digest, readable, following, is_cut, is_volatile })
 }
 
 impl Read {
-    fn to_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         let page = self.page;
         let language = page.language();
         let robots = PyTuple::new(py, page.robots)?;
@@ -101,10 +100,7 @@ impl Read {
             self.codes,
             PyBytes::new(py, &self.digest),
         );
-        let readable = match self.readable {
-            Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
-            None => None,
-        };
+        let readable = self.readable;
         (head, links, text, readable, following, self.is_cut, self.is_volatile).into_pyobject(py)
     }
 }
@@ -131,7 +127,42 @@ fn analyse_html<'py>(
     follow: Option<(PyBackedStr, url::Rules)>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let (bytes, html) = (body.as_bytes(), (encoding, is_xml, wants_main, follow));
-    py.detach(|| read(bytes, &html)).map(|read| read.to_python(py)).transpose()
+    py.detach(|| read(bytes, &html)).map(|read| read.into_python(py)).transpose()
+}
+
+/// Title, main text, headings, the canonical URL and the base as they are written, and Markdown if it is wanted.
+type Readable = (String, String, Vec<String>, String, String, String);
+
+fn readable_of(body: &[u8], is_xml: bool, leaves_unshown: bool, wants_markdown: bool) -> Readable {
+    let body = outline::clean(body);
+    let body = match std::str::from_utf8(&body) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(&body),
+    };
+    let mut outline = outline::Outline::new(body.as_bytes(), is_xml, leaves_unshown);
+    let runs = outline.selection();
+    let (text, headings) = outline.text_of(&runs);
+    let markdown = if wants_markdown { markdown::markdown_of(&outline, &runs) } else { String::new() };
+    (outline.title, text, headings, outline.canonical, outline.base_href, markdown)
+}
+
+/// What of an HTML document is for reading, see `lycosa.web.readable`.
+#[pyfunction]
+fn read_readable(
+    py: Python<'_>,
+    body: &[u8],
+    encoding: &str,
+    is_xml: bool,
+    leaves_unshown: bool,
+    wants_markdown: bool,
+) -> Option<Readable> {
+    py.detach(|| {
+        guarded(|| {
+            let body = charset::to_utf8(body, charset::named(encoding));
+            let body = if is_xml { scan::without_self_closed(&body) } else { body };
+            Some(readable_of(&body, is_xml, leaves_unshown, wants_markdown))
+        })
+    })
 }
 
 /// How many of a body's bytes can be parsed safely, see `lycosa.web.hazard`.
@@ -150,8 +181,9 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;
     module.add_function(wrap_pyfunction!(terms::identifiers, module)?)?;
-    module.add_function(wrap_pyfunction!(readable::simhash, module)?)?;
-    module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
+    module.add_function(wrap_pyfunction!(digest::simhash, module)?)?;
+    module.add("MAIN_TEXT_VERSION", outline::VERSION)?;
+    module.add_function(wrap_pyfunction!(read_readable, module)?)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(catches_panic, module)?)?;

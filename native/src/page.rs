@@ -1,9 +1,8 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
-use crate::readable::Outline;
 use crate::scan::{resolve, value_of, values, StartTag};
 use crate::tags::*;
-use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
+use crate::text::{self, is_space, owned, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
 use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -147,7 +146,6 @@ pub struct Page {
     pub headings: Vec<(u8, String)>,
     pub first: String,
     pub last: String,
-    pub outline: Option<Outline>, // where the main text is wanted
     has_base: bool,
     title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
@@ -269,12 +267,11 @@ impl Page {
 
     // elements
 
-    pub fn element(&mut self, token: &StartTag, depth: usize, parent_draws: bool) -> Option<Capture> {
+    pub fn element(&mut self, token: &StartTag, parent_draws: bool) -> Option<Capture> {
         if self.muted > 0 {
             return None;
         }
         self.note_structure(token);
-        self.note_outline(token, depth);
         match token.tag {
             A => return self.anchor(token),
             IMG => self.source(token, b"src", KIND_IMG),
@@ -306,21 +303,6 @@ impl Page {
             _ => {}
         }
         None
-    }
-
-    fn note_outline(&mut self, token: &StartTag, depth: usize) {
-        if self.hidden == 0 && self.outline.is_some() && Outline::is_noted(token) {
-            self.boundary();
-            if let Some(outline) = &mut self.outline {
-                outline.open(token, depth, self.pieces.len(), self.headings.len());
-            }
-        }
-    }
-
-    fn mark_main(&mut self, is_end: bool) {
-        if let Some(outline) = &mut self.outline {
-            outline.mark_main(self.pieces.len(), is_end);
-        }
     }
 
     fn note_structure(&mut self, token: &StartTag) {
@@ -468,30 +450,17 @@ impl Page {
         if self.mains == 1 && self.hidden == 0 {
             self.boundary();
             self.main_piece = Some((self.pieces.len(), None));
-            self.mark_main(false);
             self.main_depth = Some(depth);
         }
     }
 
-    /// The main text and its headings.
-    pub fn readable(&self) -> Option<(String, Vec<String>)> {
-        let has_main = self.mains == 1 && matches!(self.main_piece, Some((_, Some(_))));
-        let (text, headings) = self.outline.as_ref()?.read(&self.pieces, has_main);
-        let words = headings.into_iter().map(|number| self.headings[number].1.clone());
-        Some((text, words.filter(|words| !words.is_empty()).collect()))
-    }
-
     pub fn main_ends(&mut self, depth: usize) {
-        if let Some(outline) = self.outline.as_mut().filter(|outline| outline.closes(depth)) {
-            outline.close(depth, self.pieces.len());
-        }
         if self.main_depth == Some(depth) {
             self.main_depth = None;
             self.boundary();
             if let Some((_, end)) = &mut self.main_piece {
                 *end = Some(self.pieces.len());
             }
-            self.mark_main(true);
         }
     }
 
@@ -598,11 +567,6 @@ fn push_span(store: &mut Vec<u8>, text: &[u8]) -> Span {
     let start = store.len() as u32;
     store.extend_from_slice(text);
     Span { start, end: store.len() as u32 }
-}
-
-/// Text of a page, which is valid.
-fn owned(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
 }
 
 fn owned_whole(text: Vec<u8>) -> String {

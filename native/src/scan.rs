@@ -1,12 +1,11 @@
 //! The tokenizer: start tags, end tags, text and comments of an HTML document, in one pass.
 //!
-//! It never fails and never goes back further than the tag it is in. The tree construction (`tree`) tells it, after each
+//! It never fails and never goes back further than the tag it is in. Who takes the tokens tells it, after each
 //! start tag, how the text that follows is to be read.
 
 use crate::entities;
 use crate::tags::{self, Tag};
 use crate::text::is_html_space;
-use crate::tree::Tree;
 use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
 use std::borrow::Cow;
 
@@ -18,6 +17,26 @@ pub enum After {
     Rawtext,
     Script,
     Plaintext,
+}
+
+/// Who takes the tokens of a document.
+pub trait Sink {
+    fn start_tag(&mut self, token: &StartTag) -> After;
+    fn end_tag(&mut self, tag: Tag, name: &[u8]);
+    fn text(&mut self, text: &[u8]);
+    fn raw_text(&mut self, text: &[u8], has_end: bool);
+    fn comment(&mut self) {}
+    fn doctype(&mut self, _rest: &[u8]) {}
+    fn end(&mut self) {}
+
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
+    /// Needs it no more tokens?
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 pub struct StartTag<'a> {
@@ -217,19 +236,19 @@ pub fn without_self_closed(data: &[u8]) -> Cow<'_, [u8]> {
     out.into()
 }
 
-pub fn scan(data: &[u8], tree: &mut Tree) {
+pub fn scan(data: &[u8], sink: &mut impl Sink) {
     let mut at = 0;
     let mut buffer: Vec<u8> = Vec::new();
     let mut name_buffer: Vec<u8> = Vec::new();
     let mut list: Vec<Attribute> = Vec::new();
     let mut text_start = 0;
-    while !tree.needs_tree {
+    while !sink.is_over() {
         let (n, is_plain) = plain_length(&data[at..]);
         let open = at + n;
         // Nearly all texts are short and have nothing to resolve.
         let raw_is_plain = is_plain && at == text_start;
         if open == data.len() {
-            flush(&data[text_start..], raw_is_plain, &mut buffer, tree);
+            flush(&data[text_start..], raw_is_plain, &mut buffer, sink);
             break;
         }
         let next = data.get(open + 1).copied().unwrap_or(0);
@@ -237,7 +256,7 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
         let name_at = if is_end { open + 2 } else { open + 1 };
         let first = data.get(name_at).copied().unwrap_or(0);
         if first.is_ascii_alphabetic() {
-            flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
+            flush(&data[text_start..open], raw_is_plain, &mut buffer, sink);
             let mut end = name_at;
             let mut is_lower = true;
             while let Some(&byte) = data.get(end) {
@@ -275,10 +294,10 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
             at = close + 1;
             text_start = at;
             if is_end {
-                tree.end_tag(tag, name);
+                sink.end_tag(tag, name);
                 continue;
             }
-            let after = tree.start_tag(&StartTag {
+            let after = sink.start_tag(&StartTag {
                 tag,
                 name,
                 attributes: &data[end..close + 1],
@@ -302,9 +321,9 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
                     raw_text(&data[at..end], &mut buffer);
                 }
                 if after == After::Plaintext {
-                    tree.text(&buffer);
+                    sink.text(&buffer);
                 } else {
-                    tree.raw_text(&buffer, end < data.len());
+                    sink.raw_text(&buffer, end < data.len());
                 }
                 at = end;
                 text_start = end;
@@ -312,20 +331,20 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
             continue;
         }
         if next == b'!' || next == b'?' || (is_end && name_at < data.len()) {
-            flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
+            flush(&data[text_start..open], raw_is_plain, &mut buffer, sink);
             // "</>" is nothing at all, and the text around it is one.
-            at = if is_end && first == b'>' { name_at + 1 } else { declaration(data, open, tree) };
+            at = if is_end && first == b'>' { name_at + 1 } else { declaration(data, open, sink) };
             text_start = at;
             continue;
         }
         at = open + 1; // a "<" that is text
         if at >= data.len() {
-            flush(&data[text_start..], raw_is_plain, &mut buffer, tree);
+            flush(&data[text_start..], raw_is_plain, &mut buffer, sink);
             break;
         }
     }
-    if !tree.needs_tree {
-        tree.end();
+    if !sink.is_over() {
+        sink.end();
     }
 }
 
@@ -354,42 +373,42 @@ fn plain_length(data: &[u8]) -> (usize, bool) {
     (length + open, is_plain)
 }
 
-fn flush(raw: &[u8], is_plain: bool, buffer: &mut Vec<u8>, tree: &mut Tree) {
+fn flush(raw: &[u8], is_plain: bool, buffer: &mut Vec<u8>, sink: &mut impl Sink) {
     if raw.is_empty() {
         return;
     }
     if is_plain {
-        tree.text(raw);
+        sink.text(raw);
         return;
     }
     buffer.clear();
     resolve(raw, false, buffer);
-    tree.text(buffer);
+    sink.text(buffer);
 }
 
 /// A comment, a doctype, CDATA or a bogus comment at `open`; returns where it ends.
-fn declaration(data: &[u8], open: usize, tree: &mut Tree) -> usize {
+fn declaration(data: &[u8], open: usize, sink: &mut impl Sink) -> usize {
     let rest = &data[open..];
     if rest.starts_with(b"<!--") {
-        tree.comment();
+        sink.comment();
         return comment_end(data, open + 4);
     }
     if rest.len() >= 9 && rest[..9].eq_ignore_ascii_case(b"<!doctype") {
         let end = memchr(b'>', rest).map_or(data.len(), |n| open + n);
-        tree.doctype(&data[open + 9..end]);
+        sink.doctype(&data[open + 9..end]);
         return (end + 1).min(data.len());
     }
-    if rest.starts_with(b"<![CDATA[") && tree.is_foreign() {
+    if rest.starts_with(b"<![CDATA[") && sink.is_foreign() {
         let start = open + 9;
         let end = memmem::find(&data[start..], b"]]>").map_or(data.len(), |n| start + n);
         let mut buffer = Vec::new();
         raw_text(&data[start..end], &mut buffer);
         if !buffer.is_empty() {
-            tree.text(&buffer);
+            sink.text(&buffer);
         }
         return (end + 3).min(data.len());
     }
-    tree.comment();
+    sink.comment();
     memchr(b'>', rest).map_or(data.len(), |n| open + n + 1)
 }
 

@@ -84,66 +84,38 @@ pub fn shortened(collapsed: &[u8]) -> &[u8] {
 
 /// Pieces of text joined by NUL: white space and controls as one space each run, and none where punctuation clings.
 pub fn collapse(pieces: &[u8]) -> Vec<u8> {
-    let mut lines = Lines::new(pieces.len(), None);
-    lines.add(pieces);
-    if lines.out.last() == Some(&b' ') {
-        lines.out.pop();
+    let mut out = Vec::with_capacity(pieces.len());
+    let (mut at, mut before) = (0, b' ');
+    while at < pieces.len() {
+        let byte = pieces[at];
+        if byte > b' ' {
+            // Words with one space between them are copied together.
+            let mut end = at + word_length(&pieces[at..]);
+            while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
+                end += 1 + word_length(&pieces[end + 1..]);
+            }
+            out.extend_from_slice(&pieces[at..end]);
+            before = pieces[end - 1];
+            at = end;
+            continue;
+        }
+        at += 1;
+        let clings = byte == 0
+            && (pieces.get(at).is_some_and(|&next| clings_to_left(next)) || matches!(before, b'(' | b'[' | b'{'));
+        if before > b' ' && !clings {
+            out.push(b' ');
+        }
+        before = byte;
     }
-    lines.out
+    if out.last() == Some(&b' ') {
+        out.pop();
+    }
+    out
 }
 
-/// Collapsed text in lines.
-pub struct Lines {
-    pub out: Vec<u8>,
-    before: u8,
-    line_end: Option<u8>, // a control that ends a line
-}
-
-impl Lines {
-    pub fn new(capacity: usize, line_end: Option<u8>) -> Lines {
-        Lines { out: Vec::with_capacity(capacity), before: b' ', line_end }
-    }
-
-    pub fn add(&mut self, pieces: &[u8]) {
-        let mut at = 0;
-        while at < pieces.len() {
-            let byte = pieces[at];
-            if byte > b' ' {
-                // Words with one space between them are copied together.
-                let mut end = at + word_length(&pieces[at..]);
-                while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
-                    end += 1 + word_length(&pieces[end + 1..]);
-                }
-                self.out.extend_from_slice(&pieces[at..end]);
-                self.before = pieces[end - 1];
-                at = end;
-                continue;
-            }
-            at += 1;
-            if self.line_end == Some(byte) {
-                self.end();
-                continue;
-            }
-            let clings = byte == 0
-                && (pieces.get(at).is_some_and(|&next| clings_to_left(next))
-                    || matches!(self.before, b'(' | b'[' | b'{'));
-            if self.before > b' ' && !clings {
-                self.out.push(b' ');
-            }
-            self.before = byte;
-        }
-    }
-
-    /// Ends a line, unless it is empty.
-    pub fn end(&mut self) {
-        if self.out.last() == Some(&b' ') {
-            self.out.pop();
-        }
-        if !self.out.is_empty() && self.out.last() != Some(&b'\n') {
-            self.out.push(b'\n');
-        }
-        self.before = b' ';
-    }
+/// Text of a page, which is valid.
+pub fn owned(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// How many bytes from the beginning are above the space: eight are looked at in one step.

@@ -7,7 +7,7 @@
 //! by tag, so that no search walks the stack.
 
 use crate::page::{Capture, Page};
-use crate::scan::{value_of, After, Attribute, Attributes, StartTag};
+use crate::scan::{value_of, After, Attribute, Attributes, Sink, StartTag};
 use crate::tags::*;
 use crate::text::{is_html_space, skip_spaces};
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ pub struct Tree {
     names: HashMap<Vec<u8>, u32>,
     mode: Mode,
     template_modes: Vec<Mode>,
-    is_quirky: bool,
+    is_quirky: Option<bool>,
     has_form: Option<u32>,
     skips_newline: bool,
     serial: u32,
@@ -101,7 +101,7 @@ pub struct Tree {
 impl Tree {
     pub fn new(page: Page) -> Tree {
         let positions = vec![Vec::new(); KNOWN];
-        Tree { page, stack: Vec::with_capacity(64), positions, is_quirky: true, ..Tree::default() }
+        Tree { page, stack: Vec::with_capacity(64), positions, is_quirky: Some(true), ..Tree::default() }
     }
 
     // the stack
@@ -280,7 +280,7 @@ impl Tree {
     fn insert_in(&mut self, token: &StartTag, space: Space) {
         let key = self.key_of(token.tag, token.name);
         let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
-        let capture = self.page.element(token, self.stack.len(), parent_draws);
+        let capture = self.page.element(token, parent_draws);
         if token.tag == MAIN {
             self.page.main_starts(self.stack.len());
         }
@@ -405,11 +405,7 @@ impl Tree {
         }
     }
 
-    // what the tokenizer tells
-
-    pub fn is_foreign(&self) -> bool {
-        self.foreign > 0 && self.top().is_some_and(|open| open.space != Space::Html)
-    }
+    // tokens by mode
 
     fn is_in_foreign_content(&self, token: Option<&StartTag>) -> bool {
         let Some(open) = self.top().filter(|_| self.is_foreign()) else { return false };
@@ -419,79 +415,10 @@ impl Tree {
         !(is_text || open.is_html_point || is_svg)
     }
 
-    pub fn doctype(&mut self, rest: &[u8]) {
-        self.skips_newline = false;
-        if self.mode == Mode::Initial {
-            self.is_quirky = is_quirky(rest);
-            self.mode = Mode::BeforeHtml;
-        }
-    }
-
-    pub fn comment(&mut self) {
-        self.skips_newline = false;
-        let is_elsewhere =
-            matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
-        if !is_elsewhere || self.is_foreign() {
-            self.page.boundary();
-        }
-    }
-
     /// The text without a line break that directly follows certain start tags.
     fn without_newline<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
         let skips = std::mem::take(&mut self.skips_newline);
         text.strip_prefix(b"\n").filter(|_| skips).unwrap_or(text)
-    }
-
-    /// The text of a raw text element, which then ends; or the document does, which lexbor reads in a way of its own.
-    pub fn raw_text(&mut self, text: &[u8], is_closed: bool) {
-        self.needs_tree |= !is_closed && !self.formats.is_empty();
-        let text = self.without_newline(text);
-        if !text.is_empty() {
-            self.page.text(text);
-        }
-    }
-
-    pub fn text(&mut self, text: &[u8]) {
-        let mut text = self.without_newline(text);
-        if text.is_empty() {
-            return;
-        }
-        if self.is_in_foreign_content(None) {
-            return self.add_text(text, true);
-        }
-        loop {
-            match self.mode {
-                Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {
-                    text = skip_spaces(text);
-                    if text.is_empty() {
-                        return;
-                    }
-                    self.begin_head();
-                }
-                Mode::InHead | Mode::AfterHead | Mode::InHeadNoscript | Mode::InColumnGroup => {
-                    let rest = skip_spaces(text);
-                    if rest.len() < text.len() {
-                        self.page.text(&text[..text.len() - rest.len()]);
-                    }
-                    text = rest;
-                    if text.is_empty() || !self.leave_for_content() {
-                        return;
-                    }
-                }
-                Mode::AfterBody | Mode::AfterAfterBody if !skip_spaces(text).is_empty() => self.mode = Mode::InBody,
-                Mode::InTable | Mode::InTableBody | Mode::InRow
-                    if matches!(self.top_tag(), TABLE | TBODY | TFOOT | THEAD | TR | TEMPLATE) =>
-                {
-                    if text.iter().all(|&byte| byte == 0 || is_html_space(byte)) {
-                        self.add_text(text, false);
-                    } else {
-                        self.foster();
-                    }
-                    return;
-                }
-                _ => return self.body_text(text),
-            }
-        }
     }
 
     /// Goes on from the head to the body, or from a column group to the table, for what belongs there.
@@ -552,23 +479,6 @@ impl Tree {
             self.imply(BODY, Mode::InBody);
             self.page.begin_body();
         }
-    }
-
-    pub fn end(&mut self) {
-        for _ in 0..self.template_modes.len() {
-            self.end_template();
-        }
-        self.begin_head();
-        self.leave_head();
-        self.pop_to(0);
-    }
-
-    pub fn start_tag(&mut self, token: &StartTag) -> After {
-        self.skips_newline = false;
-        if self.is_in_foreign_content(Some(token)) {
-            return self.foreign_start(token);
-        }
-        self.html_start(token)
     }
 
     /// A start tag by the rules of the mode.
@@ -839,7 +749,8 @@ impl Tree {
                 return After::Data;
             }
             TABLE => {
-                if !self.is_quirky {
+                self.needs_tree |= self.is_quirky.is_none() && self.in_button_scope(P);
+                if self.is_quirky == Some(false) {
                     self.close_p();
                 }
                 return self.enter(token, Mode::InTable);
@@ -939,14 +850,6 @@ impl Tree {
         }
         let space = self.top().map_or(Space::Svg, |o| o.space);
         self.insert_foreign(token, space)
-    }
-
-    pub fn end_tag(&mut self, tag: Tag, name: &[u8]) {
-        self.skips_newline = false;
-        if self.is_foreign() {
-            return self.foreign_end(tag, name);
-        }
-        self.html_end(tag, name);
     }
 
     fn html_end(&mut self, tag: Tag, name: &[u8]) {
@@ -1099,6 +1002,111 @@ impl Tree {
     }
 }
 
+/// What the tokenizer tells.
+impl Sink for Tree {
+    fn start_tag(&mut self, token: &StartTag) -> After {
+        self.skips_newline = false;
+        if self.is_in_foreign_content(Some(token)) {
+            return self.foreign_start(token);
+        }
+        self.html_start(token)
+    }
+
+    fn end_tag(&mut self, tag: Tag, name: &[u8]) {
+        self.skips_newline = false;
+        if self.is_foreign() {
+            return self.foreign_end(tag, name);
+        }
+        self.html_end(tag, name);
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        let mut text = self.without_newline(text);
+        if text.is_empty() {
+            return;
+        }
+        if self.is_in_foreign_content(None) {
+            return self.add_text(text, true);
+        }
+        loop {
+            match self.mode {
+                Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {
+                    text = skip_spaces(text);
+                    if text.is_empty() {
+                        return;
+                    }
+                    self.begin_head();
+                }
+                Mode::InHead | Mode::AfterHead | Mode::InHeadNoscript | Mode::InColumnGroup => {
+                    let rest = skip_spaces(text);
+                    if rest.len() < text.len() {
+                        self.page.text(&text[..text.len() - rest.len()]);
+                    }
+                    text = rest;
+                    if text.is_empty() || !self.leave_for_content() {
+                        return;
+                    }
+                }
+                Mode::AfterBody | Mode::AfterAfterBody if !skip_spaces(text).is_empty() => self.mode = Mode::InBody,
+                Mode::InTable | Mode::InTableBody | Mode::InRow
+                    if matches!(self.top_tag(), TABLE | TBODY | TFOOT | THEAD | TR | TEMPLATE) =>
+                {
+                    if text.iter().all(|&byte| byte == 0 || is_html_space(byte)) {
+                        self.add_text(text, false);
+                    } else {
+                        self.foster();
+                    }
+                    return;
+                }
+                _ => return self.body_text(text),
+            }
+        }
+    }
+
+    /// The text of a raw text element, which then ends; or the document does, which lexbor reads in a way of its own.
+    fn raw_text(&mut self, text: &[u8], is_closed: bool) {
+        self.needs_tree |= !is_closed && !self.formats.is_empty();
+        let text = self.without_newline(text);
+        if !text.is_empty() {
+            self.page.text(text);
+        }
+    }
+
+    fn comment(&mut self) {
+        self.skips_newline = false;
+        let is_elsewhere =
+            matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
+        if !is_elsewhere || self.is_foreign() {
+            self.page.boundary();
+        }
+    }
+
+    fn doctype(&mut self, rest: &[u8]) {
+        self.skips_newline = false;
+        if self.mode == Mode::Initial {
+            self.is_quirky = is_quirky(rest);
+            self.mode = Mode::BeforeHtml;
+        }
+    }
+
+    fn end(&mut self) {
+        for _ in 0..self.template_modes.len() {
+            self.end_template();
+        }
+        self.begin_head();
+        self.leave_head();
+        self.pop_to(0);
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.foreign > 0 && self.top().is_some_and(|open| open.space != Space::Html)
+    }
+
+    fn is_over(&self) -> bool {
+        self.needs_tree
+    }
+}
+
 fn is_table_part(tag: Tag) -> bool {
     matches!(tag, CAPTION | COL | COLGROUP | TBODY | TD | TFOOT | TH | THEAD | TR)
 }
@@ -1121,75 +1129,10 @@ fn same_attributes(one: &[u8], other: &[u8]) -> bool {
     listed(one) == listed(other)
 }
 
-/// Does a doctype (what stands after `<!doctype`) switch to quirks mode?
-fn is_quirky(rest: &[u8]) -> bool {
+/// Whether a doctype (what stands after `<!doctype`) switches to quirks mode; where it is neither of the usual ones that
+/// do not, nobody knows here.
+fn is_quirky(rest: &[u8]) -> Option<bool> {
     let text = String::from_utf8_lossy(rest).to_ascii_lowercase();
-    let text = text.trim();
-    let Some(after) = text.strip_prefix("html") else { return true };
-    let after = after.trim_start();
-    if after.is_empty() {
-        return false;
-    }
-    let (public, system) = identifiers(after);
-    let Some(public) = public else {
-        return system.as_deref() == Some("http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd");
-    };
-    if matches!(public.as_str(), "-//w3o//dtd w3 html strict 3.0//en//" | "-/w3c/dtd html 4.0 transitional/en" | "html")
-    {
-        return true;
-    }
-    if system.is_none()
-        && (public.starts_with("-//w3c//dtd html 4.01 frameset//")
-            || public.starts_with("-//w3c//dtd html 4.01 transitional//"))
-    {
-        return true;
-    }
-    QUIRKY.iter().any(|prefix| public.starts_with(prefix))
+    let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    (words == "html" || words.starts_with("html public \"-//w3c//dtd xhtml 1.")).then_some(false)
 }
-
-fn identifiers(after: &str) -> (Option<String>, Option<String>) {
-    let (is_public, rest) = match (after.strip_prefix("public"), after.strip_prefix("system")) {
-        (Some(rest), _) => (true, rest),
-        (_, Some(rest)) => (false, rest),
-        _ => return (None, None),
-    };
-    let mut found: Vec<String> = Vec::new();
-    let mut rest = rest.trim_start();
-    while let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
-        let Some(end) = rest[1..].find(quote) else { break };
-        found.push(rest[1..=end].to_string());
-        rest = rest[end + 2..].trim_start();
-    }
-    let mut found = found.into_iter();
-    if is_public {
-        (found.next(), found.next())
-    } else {
-        (None, found.next())
-    }
-}
-
-const QUIRKY: &[&str] = &[
-    "+//silmaril//dtd html pro v0r11 19970101//", "-//as//dtd html 3.0 aswedit + extensions//",
-    "-//advasoft ltd//dtd html 3.0 aswedit + extensions//", "-//ietf//dtd html 2.0 level 1//",
-    "-//ietf//dtd html 2.0 level 2//", "-//ietf//dtd html 2.0 strict level 1//",
-    "-//ietf//dtd html 2.0 strict level 2//", "-//ietf//dtd html 2.0 strict//", "-//ietf//dtd html 2.0//",
-    "-//ietf//dtd html 2.1e//", "-//ietf//dtd html 3.0//", "-//ietf//dtd html 3.2 final//", "-//ietf//dtd html 3.2//",
-    "-//ietf//dtd html 3//", "-//ietf//dtd html level 0//", "-//ietf//dtd html level 1//",
-    "-//ietf//dtd html level 2//", "-//ietf//dtd html level 3//", "-//ietf//dtd html strict level 0//",
-    "-//ietf//dtd html strict level 1//", "-//ietf//dtd html strict level 2//", "-//ietf//dtd html strict level 3//",
-    "-//ietf//dtd html strict//", "-//ietf//dtd html//", "-//metrius//dtd metrius presentational//",
-    "-//microsoft//dtd internet explorer 2.0 html strict//", "-//microsoft//dtd internet explorer 2.0 html//",
-    "-//microsoft//dtd internet explorer 2.0 tables//", "-//microsoft//dtd internet explorer 3.0 html strict//",
-    "-//microsoft//dtd internet explorer 3.0 html//", "-//microsoft//dtd internet explorer 3.0 tables//",
-    "-//netscape comm. corp.//dtd html//", "-//netscape comm. corp.//dtd strict html//",
-    "-//o'reilly and associates//dtd html 2.0//", "-//o'reilly and associates//dtd html extended 1.0//",
-    "-//o'reilly and associates//dtd html extended relaxed 1.0//", "-//sq//dtd html 2.0 hotmetal + extensions//",
-    "-//softquad software//dtd hotmetal pro 6.0::19990601::extensions to html 4.0//",
-    "-//softquad//dtd hotmetal pro 4.0::19971010::extensions to html 4.0//", "-//spyglass//dtd html 2.0 extended//",
-    "-//sun microsystems corp.//dtd hotjava html//", "-//sun microsystems corp.//dtd hotjava strict html//",
-    "-//w3c//dtd html 3 1995-03-24//", "-//w3c//dtd html 3.2 draft//", "-//w3c//dtd html 3.2 final//",
-    "-//w3c//dtd html 3.2//", "-//w3c//dtd html 3.2s draft//", "-//w3c//dtd html 4.0 frameset//",
-    "-//w3c//dtd html 4.0 transitional//", "-//w3c//dtd html experimental 19960712//",
-    "-//w3c//dtd html experimental 970421//", "-//w3c//dtd w3 html//", "-//w3o//dtd w3 html 3.0//",
-    "-//webtechs//dtd mozilla html 2.0//", "-//webtechs//dtd mozilla html//",
-];

@@ -13,15 +13,21 @@ from lycosa.web.readable import are_near, extract_readable, main_text, simhash
 FILLER = "words that make a text long enough to stand for itself " * 6
 
 
-def document(html: str) -> Document:
+def document(html: str, content_type: str = "text/html") -> Document:
     body = html.encode()
-    return Document(body, "https://a.example/", identify_media("text/html", body), "UTF-8", wants_main=True)
+    return Document(body, "https://a.example/", identify_media(content_type, body), "UTF-8", wants_main=True)
+
+
+def by_twin(html: str, content_type: str = "text/html", **wanted: bool) -> Readable:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lycosa.web.readable.native", lambda: None)
+        return main_text(document(html, content_type), **wanted)
 
 
 def read(html: str, content_type: str = "text/html; charset=utf-8") -> Readable:
     """What both find, which has to be the same."""
     found = extract_readable(html.encode(), url="https://a.example/", content_type=content_type)
-    assert "html" not in content_type or found == main_text(document(html))
+    assert "html" not in content_type or found == by_twin(html)
     return found
 
 
@@ -36,7 +42,7 @@ def test_main_element_is_the_text() -> None:
 
 def test_each_block_is_a_line() -> None:
     found = read("<main>a <i>b</i>.<p>c (<b>d</b>)<br>e</p>f<ul><li>g<li>h</ul><table><tr><td>i<td>j<tr><td>k</table>")
-    assert found.text.split("\n") == ["a b.", "c (d)", "e", "f", "g", "h", "i j", "k"]
+    assert found.text.split("\n") == ["a b.", "c (d)", "e", "f", "g", "h", "i\tj", "k"]
 
 
 def test_headings_in_navigation_are_no_headings_of_the_text() -> None:
@@ -71,19 +77,62 @@ def test_other_kinds_have_their_text_or_none() -> None:
     assert read("\x89PNG\r\n\x1a\n", "image/png") == Readable()
 
 
+def test_code_keeps_its_lines_and_spaces() -> None:
+    assert read("<main><p>a</p><pre>\n  if x:\n\n    y \n</pre>z").text == "a\n  if x:\n\n    y\nz"
+
+
+def test_role_of_the_main_element_counts_as_one() -> None:
+    assert words(f"<p>{FILLER}</p><div role=main>text</div>") == "text"
+
+
+@pytest.mark.parametrize("name", ["hidden", "style='color: red; display:none'", "class='cookie-consent'", "id=sidebar"])
+def test_block_that_is_not_shown_or_named_so_is_left_out(name: str) -> None:
+    assert "gone" not in words(f"<p>{FILLER}</p><div {name}>gone</div>")
+
+
+@pytest.mark.parametrize("name", ["class=section id=menu", "id=sharing-with-a-single-developer", "class=canavan"])
+def test_section_whose_id_is_its_heading_stays(name: str) -> None:
+    assert "stays" in words(f"<p>{FILLER}</p><div {name}><h2>Menu</h2>stays</div>")
+
+
+def test_long_list_of_links_beside_a_text_is_left_out_and_on_a_page_of_links_is_not() -> None:
+    links = "".join(f"<li><a href=/{n}>another story of today, number {n}</a>" for n in range(20))
+    assert "another" not in words(f"<p>{FILLER * 8}</p><ul>{links}</ul>")
+    assert "another" in words(f"<p>Stories</p><ul>{links}</ul>")
+
+
+def test_block_that_is_hidden_takes_the_main_element_in_it_along() -> None:
+    assert words(f"<p>{FILLER}</p><template><main>gone</main></template>") == " ".join(FILLER.split())
+
+
 MARKUP = [
     "<nav>", "</nav>", "<main>", "</main>", "<h1>", "</h1>", "<h2 class=nav>", "</h2>", "<p>", "</p>", "x", " y ", "(",
     ".", "<script>", "</script>", "<!-- c -->", "<div class='a nav'>", "</div>", "<span class=sidebar>", "</span>",
-    "<br>", "<li>", "<ul>", "</ul>", "<a class='n&#97;v'>", "</a>", "<footer role=x>", "</footer>", "<noscript>",
+    "<br>", "<li>", "<ul>", "</ul>", "<a href='n&#97;v'>", "</a>", "<footer role=x>", "</footer>", "<noscript>",
     "</noscript>", "<section role=contentinfo>", "</section>", "<form>", "</form>", "<select><option>", "</select>",
-    "<pre>", FILLER,
+    "<pre>", "</pre>", "<table>", "</table>", "<tr>", "<td>", "<th colspan=2>", "<td rowspan=2>", "<ol start=3>",
+    "</ol>", "<blockquote>", "</blockquote>", "<code class='language-c'>", "</code>", "<b>", "</b>", "<hr>", "\n",
+    "<title>t</title>", "<article>", "</article>", "<div role=main>", "<div hidden>", "<div data-nosnippet>", "<svg/>",
+    "<b data-nosnippet>",
+    "<template>", "</template>", "# 1. [_x_](y) `z` &amp;lt; | ```\n", "&#13;&nbsp;", "\r\n", "<", "</", "¶", FILLER,
 ]  # fmt: skip
 
 
-@given(st.lists(st.sampled_from(MARKUP), max_size=40))
-def test_kernel_and_twin_find_the_same(parts: list[str]) -> None:
-    page = read_natively(document("".join(parts)))
-    assert page is None or page.readable == main_text(document("".join(parts)))
+@given(
+    st.lists(st.sampled_from(MARKUP), max_size=60),
+    st.booleans(),
+    st.sampled_from(("text/html", "application/xhtml+xml")),
+)
+def test_kernel_and_twin_find_the_same(parts: list[str], unshown: bool, content_type: str) -> None:
+    html = "".join(parts)
+    found = main_text(document(html, content_type), unshown=unshown, wants_markdown=True)
+    assert found == by_twin(html, content_type, unshown=unshown, wants_markdown=True)
+
+
+def test_page_comes_with_the_main_text_that_is_found_without_it() -> None:
+    html = f"<title>t</title><nav>n</nav><h1>H</h1><p>{FILLER}"
+    page = read_natively(document(html))
+    assert page is None or page.readable == main_text(document(html))
 
 
 def test_kernel_and_twin_have_the_same_version() -> None:

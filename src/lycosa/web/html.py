@@ -41,6 +41,7 @@ from lycosa.web.links import (
     shorten_anchor,
 )
 from lycosa.web.media import MediaKind
+from lycosa.web.outline import without_self_closed
 from lycosa.web.text import BETWEEN, codes_of, collapse
 
 # Elements whose text is not for reading.
@@ -51,9 +52,6 @@ _DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circ
 # What is said to one robot, in a meta element with its name; whether it is ours, `robots_directives` knows.
 _AIMED = re.compile(r"\s*+(?:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)", re.IGNORECASE)
 _AIMED_CHARS = 200
-
-# In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
-_SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
 
 
 def analyse_html(document: Document) -> Page:
@@ -91,7 +89,7 @@ def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
     """The tree of an HTML or XHTML document, and whether it is only that of its beginning."""
     body = to_utf8(document.body, document.charset)
     if document.media.kind is MediaKind.XHTML:
-        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+        body = without_self_closed(body)
     safe = cut_if_unsafe(body)
     text = safe.decode("utf-8", "replace")  # here: the parser would drop a NUL between two halves of a character
     return LexborHTMLParser(text, options=LexborDocumentOptions.WO_EVENTS), safe is not body

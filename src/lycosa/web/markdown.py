@@ -9,7 +9,7 @@ native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
 import re
 from collections.abc import Iterable
 
-from lycosa.web.outline import CELLS, HEADINGS, RULER, Item, Node, attributes_of, code_lines
+from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node, attributes_of, code_lines
 
 TARGET = "\1"
 _CODE = "\2"  # begins and ends code in a line, until it is known how many backticks that takes
@@ -35,7 +35,6 @@ _LANGUAGE_UP = 3  # the code and the blocks around it whose class may name its l
 _MOST_CELLS = 100  # in a row, however many columns a cell spans
 _MOST_ROWS = 1_000  # that a cell spans
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
-_VERBATIM = frozenset(("pre", "listing"))
 _NO_TARGETS = ("#", "javascript:", "data:")
 
 
@@ -72,7 +71,7 @@ class _Writer:
         self._marks: list[str] = []  # that are open, in their order
         self._waiting: list[str] = []  # those of them that are written before the next word
         self._target = ""  # of the open link
-        self._is_flat = False  # in a heading blocks are words
+        self._flat = 0  # where an open heading or pre is in the nodes: blocks in it are none
         self._code: list[str] | None = None  # of an open pre
         self._language = ""
         self._table: _Table | None = None
@@ -83,16 +82,14 @@ class _Writer:
     def open(self, node: Node) -> None:
         tag = node.tag
         self._nodes.append(node)
-        if self._code is not None:
-            self._end_code_line()
-        elif self._is_flat:
-            self._has_space = True
+        if self._flat:
+            self._add_boundary()
         else:
             self._flush()
             if tag in HEADINGS:
-                self._is_flat = True
-            elif tag in _VERBATIM:
-                self._code = []
+                self._flat = len(self._nodes)
+            elif tag in VERBATIM:
+                self._flat, self._code = len(self._nodes), []
                 around = (attributes_of(each.attributes).get("class", "") for each in self._nodes[-_LANGUAGE_UP:][::-1])
                 self._language = next(filter(None, map(_language, around)), "")
             elif self._table is not None:
@@ -119,16 +116,14 @@ class _Writer:
     def close(self) -> None:
         node = self._nodes.pop()
         tag = node.tag
-        if self._code is not None:
-            if tag in _VERBATIM:
+        if self._flat > len(self._nodes):
+            self._flat = 0
+            if self._code is not None:
                 self._end_code()
             else:
-                self._end_code_line()
-        elif tag in HEADINGS:
-            self._is_flat = False
-            self._flush(int(tag[1]))
-        elif self._is_flat:
-            self._has_space = True
+                self._flush(int(tag[1]))
+        elif self._flat:
+            self._add_boundary()
         else:
             self._flush()
             if self._table is not None:
@@ -222,10 +217,10 @@ class _Writer:
     def add_break(self, *, is_rule: bool) -> None:
         if self._code is not None:
             self._code.append("\n")
-        elif is_rule and not self._is_flat and self._cell is None:
+        elif is_rule and not self._flat and self._cell is None:
             self._flush()
             self._emit(["---"], "rule")
-        elif self._is_flat or not self._line:
+        elif self._flat or not self._line:
             self._has_space = True
         elif self._line[-1] != "\n":
             self._pause()
@@ -265,7 +260,9 @@ class _Writer:
         is_item = kind == "text" and any(prefix.first != "> " for prefix in self._prefixes)
         self._last = "item" if is_item else kind
 
-    def _end_code_line(self) -> None:
+    def _add_boundary(self) -> None:
+        """A block begins or ends in a heading or in code."""
+        self._has_space = True
         if self._code and not self._code[-1].endswith("\n"):
             self._code.append("\n")
 
@@ -273,7 +270,8 @@ class _Writer:
         lines = code_lines("".join(self._code or ()))
         self._code = None
         if self._cell is not None:
-            self._cell += [_CODE_SPAN.sub(_code_span, f"{_CODE}{line.strip()}{_CODE}") for line in lines if line]
+            whole = filter(None, map(str.strip, lines))
+            self._cell += [_CODE_SPAN.sub(_code_span, f"{_CODE}{line}{_CODE}") for line in whole]
         elif lines:
             fence = "```"
             while any(line.lstrip().startswith(fence) for line in lines):
@@ -345,10 +343,6 @@ def _number(text: str | None, default: int) -> int:
 def _language(classes: str) -> str:
     found = _LANGUAGE.search(classes)
     return "" if found is None or found[1].lower() in _NO_LANGUAGES else found[1].lower()
-
-
-def _safe_start(line: str) -> str:
-    return _LINE_START.sub(_escape_start, line, count=1) if _LINE_START.match(line) else line
 
 
 def _escape_start(found: re.Match[str]) -> str:

@@ -18,6 +18,8 @@ import re
 from functools import lru_cache
 from html.entities import html5
 
+from lycosa.web.links import shorten_anchor
+
 _SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
 # The rest of a tag: in nearly all tags every value is quoted; the second form is that of the standard.
 _PLAIN_REST = rf"[^\"'>=]*+(?:(?<![{_SPACE}/\"])=\"[^\"]*+\"[^\"'>=]*+)*+(?=>)"
@@ -31,7 +33,7 @@ _RAW = "script|style|title|textarea|iframe|noembed|noframes|xmp"  # what is in t
 _TOKENS = re.compile(
     rf"<(?:(?=[sStTiInNxX])(?i:({_RAW}))(?![^{_SPACE}/>]){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
     rf"|(/?[a-zA-Z][^{_SPACE}/>]*+)({_REST})>"
-    rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:[^a-zA-Z>][^>]*+)?>|/?[a-zA-Z].*)",
+    rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:>|[^a-zA-Z>][^>]*+>?)|/?[a-zA-Z].*)",
     re.DOTALL,
 )
 _REFERENCE = re.compile("&(?:#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?|([a-zA-Z0-9]{1,32};?))")
@@ -39,8 +41,12 @@ _CONTROLS = bytes(byte if byte >= 0x20 or byte in b"\t\n" else 0x20 for byte in 
 # What numeric references between 0x80 and 0x9F mean; five of them have no other meaning.
 _WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
 
+# In XML these may be closed by "/>"; in HTML the rest of the document would be their text.
+_SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
+
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 CELLS = frozenset(("td", "th"))
+VERBATIM = frozenset(("pre", "listing"))
 _VOID = frozenset(("br", "hr"))
 _HIDDEN = frozenset(("noscript", "template", "svg", "select", "button"))
 _BUTTON_HOLDERS = HEADINGS | {"dt", "summary"}  # a button in one of these opens what it names
@@ -50,7 +56,8 @@ _BLOCKS |= frozenset(
     "footer form header hgroup li listing main menu nav ol p pre search section summary table tbody td tfoot th thead "
     "tr ul".split()
 )
-_IGNORED = frozenset(f"area base col embed html head img input link meta param source track wbr {_RAW}".split())
+_IGNORED = frozenset("area base col embed html head img input link meta param source track wbr".split())
+_IGNORED |= frozenset(_RAW.split("|"))
 _PARTS, _SECTIONS = frozenset(("table",)), frozenset(("thead", "tbody", "tfoot"))
 _TABLE = _PARTS | _SECTIONS | CELLS | {"tr", "caption"}
 # What the start of an element ends: the last of these, unless one of those is nearer.
@@ -64,6 +71,9 @@ _ENDS = {
 _ENDS |= {"dd": _ENDS["dt"], "th": _ENDS["td"], "tfoot": _ENDS["tbody"]}
 _MOST_UP = 100  # open elements among which one to be ended is searched for
 
+_INLINE_NAMES = frozenset(
+    "a abbr b big cite code del em font i ins kbd label q s samp small span strike strong sub sup time tt u".split()
+)
 _START, _END, _INLINE, _INLINE_END, _LINK, _LINK_END, _LOW, _NOTHING = range(8)
 _KINDS = {
     **dict.fromkeys("a b strong i em code kbd samp tt del s strike span u small big font abbr cite q".split(), _INLINE),
@@ -79,6 +89,7 @@ _KINDS = {
 
 # Why a node is left out: never for reading, by a rule, by a word of its class or id.
 HIDDEN, RULE, WORD = 1, 2, 3
+_IS_MAIN = 4  # the role of the main element
 _LEFT_OUT = frozenset(("nav", "footer", "aside", "dialog"))
 _NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 _ROLES = frozenset(
@@ -88,11 +99,13 @@ _ROLES = frozenset(
 _WORDS = frozenset(
     "adsense advert advertisement addthis banner breadcrumb breadcrumbs comments consent cookie cookies copyright "
     "disqus footer gdpr login masthead menu menus modal nav navbar navi navigation newsletter outbrain overlay pagenav "
-    "pager pagination popup promo promotion recommendations recommended related respond share sharing sidebar sidenav "
-    "signup sitemap skip social sponsor sponsored subscribe subscription taboola tags toc toolbar tooltip topbar "
-    "widgets".split()
+    "pager pagination popup promo promotion recommendations recommended related relatedposts respond share sharing "
+    "sidebar sidenav signup sitemap skip social sponsor sponsored subscribe subscription taboola tags toc "
+    "toolbar tooltip topbar widgets".split()
 )
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_MOST_ID_WORDS = 3  # a longer id is a heading, in short
+_UNSEEN = re.compile(r"(?:^|[; ])(?:display: ?none|visibility: ?hidden)")
 _LINKED = frozenset("div dl ol p section table td ul".split())  # may be nothing but links
 _LINKED_CHARS = 400  # a longer one is for reading
 _LITTLE_CHARS = 200  # a page of which no more is left may be all navigation, and is read as a whole
@@ -129,7 +142,7 @@ class Outline:
     left out, `is_xml`: an element can end itself."""
 
     def __init__(self, html: str, *, inline: bool = False, unshown: str = "", is_xml: bool = False) -> None:
-        self.title = self.base_href = ""
+        self.title = self.base_href = self.canonical = ""  # the latter two as they are written
         self.items: list[Item] = []
         self.root = Node("", "", 0)
         self.mains: list[Node] = []
@@ -139,6 +152,7 @@ class Outline:
         self._drawings = self._verbatim = 0
         self._unshown, self._is_xml = unshown, is_xml
         self._words: list[Node] = []  # left out for a word
+        self._lists: list[Node] = []  # long, and nearly all links
         self._read(html, inline)
 
     def _read(self, html: str, inline: bool) -> None:
@@ -165,7 +179,11 @@ class Outline:
             elif kind == _NOTHING:
                 if name == "base" and not self.base_href:
                     self.base_href = attributes_of(attributes).get("href", "")
-            else:
+                elif name == "link" and not self.canonical:
+                    named = attributes_of(attributes)
+                    if "canonical" in named.get("rel", "").lower().split():
+                        self.canonical = named.get("href", "").strip()
+            elif not (self._unshown and self._hides_inline(name, attributes)):
                 if kind == _LINK:
                     is_linked = True
                     opened[-1].links += 1
@@ -215,6 +233,20 @@ class Outline:
         if attributes.endswith("/") and (self._is_xml or tag == "svg"):
             self._close_to(len(opened) - 1)
 
+    def _hides_inline(self, name: str, attributes: str) -> bool:
+        """Whether an inline tag begins or ends an element that is not to be shown, or one of that name in it."""
+        tag = name.removeprefix("/")
+        is_open = tag in _INLINE_NAMES and any(node.tag == tag for node in self._open[-_MOST_UP:])
+        if is_open and tag != name:
+            self._close_last(frozenset((tag,)), frozenset())
+        elif is_open or (name in _INLINE_NAMES and self._unshown in attributes_of(attributes)):
+            node = Node(tag, "", len(self.items))
+            node.left_out = HIDDEN
+            self.items.append(node)
+            self._open.append(node)
+            return True
+        return is_open
+
     def _judge_start(self, node: Node, parent: str) -> None:
         tag, attributes = node.tag, node.attributes
         if tag == "table":
@@ -237,9 +269,12 @@ class Outline:
         elif tag in _LEFT_OUT:
             node.left_out = RULE
         elif attributes and tag in _NAMED:
-            node.left_out = _left_out_by_name(attributes)
+            node.left_out = _left_out_by_name(tag, attributes)
             if node.left_out == WORD:
                 self._words.append(node)
+            elif node.left_out == _IS_MAIN:
+                node.left_out = 0
+                self.mains.append(node)
 
     def _end(self, tag: str) -> None:
         self._close_last(frozenset((tag,)), frozenset() if tag in _TABLE else CELLS)
@@ -273,6 +308,8 @@ class Outline:
                 node.h1s += tag == "h1"
             if node.left_out == HIDDEN:
                 del items[node.start :]
+                self.mains = [each for each in self.mains if each.start < node.start]
+                self.articles = [each for each in self.articles if each.start < node.start]
                 continue
             node.end = len(items)
             items.append(None)
@@ -302,13 +339,18 @@ class Outline:
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether a block that has ended is nothing for reading, by what is in it."""
+        if node.heads:
+            return False
         tag = node.tag
+        if tag in _LINKED:
+            if node.chars < _LINKED_CHARS:
+                return node.links > 1 and node.linked * 10 > node.chars * 6
+            if node.linked * 10 > node.chars * 9 and tag in ("div", "section", "ul"):
+                self._lists.append(node)
+            return False
         if tag == "header":
-            return not node.heads and not any(each.tag in ("article", "main") for each in self._open[-_MOST_UP:])
-        if tag == "form":
-            return node.chars < _FORM_CHARS and not node.heads
-        is_short = tag in _LINKED and node.links > 1 and node.chars < _LINKED_CHARS and not node.heads
-        return is_short and node.linked * 10 > node.chars * 6
+            return not any(each.tag in ("article", "main") for each in self._open[-_MOST_UP:])
+        return tag == "form" and node.chars < _FORM_CHARS
 
     def selection(self) -> list[list[Item]]:
         """The items for reading, in runs."""
@@ -323,6 +365,9 @@ class Outline:
             runs = self._runs(self.articles[0])
             if _has_text(runs, _LITTLE_CHARS):
                 return runs
+        for node in self._lists:
+            if node.chars * 4 < text_chars:  # the page is about something else
+                node.left_out = RULE
         runs = self._runs(root)
         return runs if _has_text(runs, _LITTLE_CHARS) else [self.items]
 
@@ -348,13 +393,21 @@ def _has_text(runs: list[list[Item]], chars: int) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _left_out_by_name(attributes: str) -> int:
-    """Whether the role, the class or the id of a block says that it is not for reading."""
+def _left_out_by_name(tag: str, attributes: str) -> int:
+    """Whether the role, the class, the id or the style of a block says that it is not for reading, or that it is the
+    main element. The id of a section is its heading, in short."""
     named = attributes_of(attributes)
-    if named.get("role", "").lower() in _ROLES:
+    role = named.get("role", "").lower()
+    if role in _ROLES:
         return RULE
-    words = _WORD.findall(f"{named.get('class', '')} {named.get('id', '')}")
-    return WORD if any(word.lower() in _WORDS for word in words) else 0
+    if "hidden" in named or _UNSEEN.search(named.get("style", "").lower()):
+        return WORD
+    words, ids = _WORD.findall(named.get("class", "")), _WORD.findall(named.get("id", ""))
+    if tag != "section" and len(ids) <= _MOST_ID_WORDS and "section" not in words:
+        words += ids
+    if any(word.lower() in _WORDS for word in words):
+        return WORD
+    return _IS_MAIN if role == "main" else 0
 
 
 def attributes_of(attributes: str) -> dict[str, str]:
@@ -368,6 +421,11 @@ def attributes_of(attributes: str) -> dict[str, str]:
 def clean(body: bytes) -> str:
     """A document in UTF-8 as text: controls are spaces, line ends are line feeds."""
     return body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").translate(_CONTROLS).decode("utf-8", "replace")
+
+
+def without_self_closed(body: bytes) -> bytes:
+    """An XHTML document in which elements whose text is no markup have end tags."""
+    return _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
 
 
 def resolve(text: str, *, in_attribute: bool = False) -> str:
@@ -389,9 +447,7 @@ def resolve(text: str, *, in_attribute: bool = False) -> str:
     return _REFERENCE.sub(meaning, text) if "&" in text else text
 
 
-_BREAK, _CELL_END = "\3", "\5"
-_KEPT = str.maketrans(" \n\t", "\1\2\4")
-_GIVEN_BACK = str.maketrans("\1\2\4", " \n\t")
+_BREAK, _CELL_END, _CODE = "\3", "\5", "\2"  # of lines, of cells, before a block of code
 
 
 def text_of(runs: list[list[Item]]) -> tuple[str, list[str]]:
@@ -399,60 +455,59 @@ def text_of(runs: list[list[Item]]) -> tuple[str, list[str]]:
     out, headings = list[str](), list[str]()
     nodes: list[Node] = []
     code: list[str] | None = None  # of an open pre
-    heading = -1  # where the open heading begins
-    cell_end, between = "", _BREAK  # of a cell; of blocks
+    flat = heading = 0  # where a heading, cell or pre began, in `nodes` and in `out`: blocks in it are none
+    has_cells = False  # in a table that is one
     for run in runs:
         for item in run:
             if type(item) is str:
                 (out if code is None else code).append(item)
-            elif type(item) is Node:
+                continue
+            is_end = item is None
+            depth = len(nodes)
+            if type(item) is Node:
                 nodes.append(item)
-                if code is not None:
-                    code.append("\n" if code and not code[-1].endswith("\n") else "")
-                    continue
-                out.append(between)
                 tag = item.tag
-                if between == _BREAK:
-                    if tag in HEADINGS:
-                        heading, between = len(out), " "
-                    elif tag == "pre" or tag == "listing":
-                        code = []
-                    elif tag in CELLS:
-                        between = " " if cell_end else _BREAK
-                    elif tag == "table":
-                        cell_end = "" if item.is_layout else _CELL_END
-            elif item is None:
-                node = nodes.pop()
-                tag = node.tag
-                if code is not None:
-                    if tag == "pre" or tag == "listing":
-                        out += ["\n".join(code_lines("".join(code))).translate(_KEPT), _BREAK]
-                        code = None
-                    else:
-                        code.append("\n" if code and not code[-1].endswith("\n") else "")
-                    continue
-                if heading >= 0 and tag in HEADINGS:
-                    headings.append("".join(out[heading:]))
-                    heading, between = -1, _BREAK
-                elif tag in CELLS and cell_end:
-                    between = _BREAK
-                    out.append(cell_end)
-                    continue
-                elif tag == "table":
-                    cell_end = ""
-                out.append(between)
+            elif is_end:
+                tag = nodes.pop().tag
             elif type(item) is int:
-                if code is None:
-                    out.append(between)
+                tag = ""
+            else:
+                continue
+            if is_end and flat == depth:
+                flat = 0
+                if code is not None:
+                    out += [_CODE, "\n".join(code_lines("".join(code))), _BREAK]
+                    code = None
+                elif tag in HEADINGS:
+                    headings.append(shorten_anchor("".join(out[heading:])))
+                    out.append(_BREAK)
                 else:
+                    out.append(_CELL_END)
+            elif code is not None:
+                if not tag or (code and not code[-1].endswith("\n")):
                     code.append("\n")
-    lines = (" ".join(line.split()) for line in "".join(out).split(_BREAK))
-    text = "\n".join(_cells(line) if _CELL_END in line else line for line in lines if line)
-    return text.translate(_GIVEN_BACK), headings
+            elif flat:
+                out.append(" ")
+            elif has_cells and tag in CELLS and not is_end:
+                flat = depth + 1
+            else:
+                out.append(_BREAK)
+                if is_end:
+                    has_cells = has_cells and tag != "table"
+                elif tag in HEADINGS:
+                    flat, heading = depth + 1, len(out)
+                elif tag in VERBATIM:
+                    flat, code = depth + 1, []
+                elif type(item) is Node and tag == "table":
+                    has_cells = not item.is_layout
+    return "\n".join(filter(None, map(_line, "".join(out).split(_BREAK)))), [words for words in headings if words]
 
 
-def _cells(line: str) -> str:
-    return "\t".join(map(str.strip, line.split(_CELL_END))).rstrip("\t")
+def _line(text: str) -> str:
+    if text[:1] == _CODE:
+        return text[1:]
+    line = " ".join(text.split())
+    return "\t".join(map(str.strip, line.split(_CELL_END))).rstrip("\t") if _CELL_END in line else line
 
 
 def code_lines(code: str) -> list[str]:

@@ -169,15 +169,15 @@ def _page_of(document: Document, found: Any) -> Page:
         text_digest=text_digest,
         is_cut=is_cut or len(written) >= MAX_LINKS,
         is_volatile=is_volatile,
-        readable=None if main is None else _readable(document, title, main, canonical, base_href),
+        readable=None if main is None else readable_of(document, main),
     )
 
 
-def _readable(
-    document: Document, title: str | None, main: Any, canonical: str | None, base_href: str | None
-) -> Readable:
+def readable_of(document: Document, found: Any) -> Readable:
+    """What the kernel, or its twin, found for reading."""
+    title, text, headings, canonical, base_href, markdown = found
     named = canonical_url(document, canonical, base_href) if canonical else ""
-    return Readable(title or "", main[1], main[0], canonical=named)
+    return Readable(title, tuple(headings), text, markdown, named)
 
 
 def canonical_url(document: Document, href: str, base_href: str | None) -> str:
