@@ -22,6 +22,7 @@ from lycosa.export.common_crawl import RecordPlace, index_row, language_code
 from lycosa.store import WarcLocation
 from tests.cli.command import lycosa
 from tests.crawl.small_site import FIRST
+from tests.export.conftest import make_collection
 
 COLUMNS = """
     url_surtkey VARCHAR, url VARCHAR, url_host_name VARCHAR, url_host_tld VARCHAR, url_host_2nd_last_part VARCHAR,
@@ -208,11 +209,22 @@ def test_crawl_is_named_after_the_folder_and_a_bad_name_is_refused(small: Path, 
         export_pages(small, ExportJob("parquet", str(tmp_path / "b"), options={"crawl": "../x"}))
 
 
+def test_language_that_a_page_does_not_declare_is_that_of_its_text(tmp_path: Path) -> None:
+    words = "The panels on the roofs of these houses make power for the heating of water and rooms in the winter."
+    make_collection(tmp_path / "c", {FIRST: f"<title>Solar</title><main><p>{words}</p></main>"})
+
+    for content in ("text", "none"):
+        export_pages(tmp_path / "c", ExportJob("parquet", str(tmp_path / content), options={"content": content}))
+
+    assert [row["content_languages"] for row in table(tmp_path / "text", "index")] == ["eng"]
+    assert [row["content_languages"] for row in table(tmp_path / "none", "index")] == [None], "no body is read"
+
+
 def test_offset_beyond_32_bits_is_not_cut_off(small: Path) -> None:
     with Collection(small) as collection:
         page = collection.get(FIRST)
 
-    far = index_row(page, None, RecordPlace("<urn:other:1>", "warc/x.warc.gz", "0", WarcLocation(1, 2**31, 10)))
+    far = index_row(page, None, RecordPlace("<urn:other:1>", "warc/x.warc.gz", "0", WarcLocation(1, 2**31, 10)), "en")
 
     assert far[-5:] == (b"urn:other:1", "warc/x.warc.gz", -1, -1, "0")
 

@@ -160,3 +160,13 @@ def test_what_is_not_there_is_named(crawled: CollectionStore, into: Path, monkey
         monkeypatch.setattr("lycosa.api.collection.find_spec", lambda name: None)
         with pytest.raises(MissingExtra, match="pip install pandas"):
             collection.frame()
+
+
+def test_collection_answers_sql_as_a_table(into: Path) -> None:
+    with lycosa.open(into) as collection:
+        found = collection.sql("select count(*) as pages, count(distinct host) as hosts from pages")
+
+        assert found.to_pylist() == [{"pages": 100, "hosts": len({page.url.split("/")[2] for page in collection})}]
+        assert collection.sql("select url from pages where status = 999").column_names == ["url"]
+        with pytest.raises(SettingsError, match="there is no table nope"):
+            collection.sql("select * from nope")

@@ -246,6 +246,15 @@ class Collection:
 
         return polars.from_arrow(rows)
 
+    def sql(self, query: str) -> "pa.Table":
+        """The answer to a query in DuckDB's SQL over the same tables, as an Arrow table: `.to_pandas()`,
+        `.to_pylist()`. Needs `lycosa[tables]`."""
+        store = self._opened()
+        from lycosa.inspect import SqlQuery  # lazy: DuckDB and pyarrow are an extra
+
+        with SqlQuery(store, query) as asked:
+            return asked.table()
+
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""
         return stats_of(self._opened())

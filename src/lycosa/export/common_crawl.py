@@ -80,8 +80,8 @@ def subset_of(page: StoredPage) -> str:
     return PAGES if page.row.is_page and 200 <= page.status < 300 else OTHERS
 
 
-def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | None) -> tuple[object, ...]:
-    """The values of `SCHEMA`; `sent_type` is the Content-Type that came with it."""
+def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | None, language: str) -> tuple[object, ...]:
+    """The values of `SCHEMA`; `sent_type` is the Content-Type that came with it, `language` a tag."""
     row, url = page.row, split_url(page.url)
     path, mark, query = url.path.partition("?")
     is_usual = url.port == {"http": 80, "https": 443}[url.scheme]
@@ -100,7 +100,7 @@ def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | Non
         (sent_type or "").partition(";")[0].strip() or None,
         row.essence or None,
         row.charset or None,
-        language_code(row.language),
+        language_code(language),
         row.truncated or None,
         *_record_columns(record),
     )

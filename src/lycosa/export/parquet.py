@@ -86,8 +86,11 @@ class ParquetFolder(ExportFormat):
         subset = subset_of(page)
         # All is read before anything is written: a page that cannot be read is left out as a whole.
         sent_type = page.headers.get("content-type") if page.has_body else None
+        # As Common Crawl has it, the language is that of the text, where the page says none and the text is read.
+        language = page.language if subset == PAGES and self._content != "none" else page.row.language
+        capture = index_row(page, sent_type, self._record(page), language)
         rows: dict[str, tuple[pa.Schema, list[Sequence[object]]]] = {
-            f"index/{self._partition}/subset={subset}": (SCHEMA, [index_row(page, sent_type, self._record(page))])
+            f"index/{self._partition}/subset={subset}": (SCHEMA, [capture])
         }
         if subset == PAGES:
             if self._content != "none":

@@ -81,6 +81,10 @@ class SqlQuery:
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise self._told(error) from error
 
+    def table(self) -> pa.Table:
+        """All rows as one table."""
+        return pa.Table.from_batches(self.batches(), schema=self._result.schema)
+
     def _told(self, error: Exception) -> LycosaError:
         """What went wrong in one sentence: of the collection, or of the query with DuckDB's hint."""
         for table in self._tables.values():
