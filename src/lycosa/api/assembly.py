@@ -59,12 +59,14 @@ from lycosa.store import CollectionStore
 from lycosa.tables import LinkTables
 from lycosa.web import (
     Analyser,
+    MediaKind,
     Page,
     Topic,
     UnknownPart,
     UrlFilter,
     analyse_page,
     matches_pattern,
+    media_kind,
     named_analysers,
     named_part,
     pattern_pieces,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from lycosa.crawl import Requisites
     from lycosa.recrawl import PageChange, Revisits
 
+WITH_LINKS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED))  # documents, by their kind
 Handler = TypeVar("Handler", bound=RequestHandler)
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
@@ -184,7 +187,7 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
     raise_descriptor_limit()
     curl = CurlDownloader(
         _limits(settings),
-        accepts=accepts(settings.types),
+        accepts=accepts(settings.types, settings.keep_types),
         verify_tls=settings.verify_tls,
         ca_file=settings.ca_file,
         use_http2=settings.http2,
@@ -220,7 +223,7 @@ def parts_from_settings(
         wall=wall,
         other_shards=other_shards,
         topic=topic_of(settings) if settings.store_relevance else None,
-        content_digest=_content_digest_of(settings) if settings.archive == "none" else None,
+        content_digest=_content_digest_of(settings) if settings.lacks_bodies else None,
     )
 
 
@@ -312,15 +315,22 @@ def _text(path: Path) -> str:
     return f"{page.title or ''} {page.text}"
 
 
-def accepts(types: Sequence[str]) -> AcceptsResponse | None:
-    """Which bodies are read, judged by their headers: all, or those whose media type matches one of the patterns."""
-    if not types:
+def accepts(types: Sequence[str], keep_types: Sequence[str] = ()) -> AcceptsResponse | None:
+    """Which bodies are read, judged by their headers: all, or those whose media type matches one of the patterns. Where
+    only some types are kept, others are read if they can have links."""
+    if not types and not keep_types:
         return None
     patterns = [pattern_pieces(pattern.lower()) for pattern in types]
+    kept = [pattern_pieces(pattern.lower()) for pattern in keep_types]
+
+    def matches(patterns: Sequence[tuple[str, ...]], essence: str) -> bool:
+        return not patterns or any(matches_pattern(pieces, essence, to_end=True) for pieces in patterns)
 
     def wants(status: int, headers: dict[str, str]) -> bool:
         essence = response_media_type(headers)
-        return not 200 <= status < 300 or not essence or any(matches_pattern(p, essence, to_end=True) for p in patterns)
+        if not 200 <= status < 300 or not essence:
+            return True
+        return matches(patterns, essence) and (matches(kept, essence) or media_kind(essence) in WITH_LINKS)
 
     return wants
 

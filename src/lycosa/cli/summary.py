@@ -52,6 +52,9 @@ def summary(
         lines.append(f"  {left_over}")
     if stats.duplicates:
         lines.append(f"  {counted(stats.duplicates, 'duplicate')} of documents that were there already")
+    if stats.followed_only:
+        kept = counted(stats.pages - stats.followed_only, "page")
+        lines.append(f"  {kept} kept; the others were read for their links (--keep, --keep-type)")
     if stats.left_out:
         lines.append(f"  not moved to the store: {left_out(stats)}")
     if stats.redirects or stats.sitemaps or stats.requisites:

@@ -241,6 +241,9 @@ class PageKeeper:
         lease, request, response = answer.lease, answer.request, answer.response
         assert request is not None
         prepared = answer.prepared or self._reader.digests(response)
+        if not (self._reader.keeps_all or self._is_kept(response, prepared)):
+            made = HttpExchange([], prepared.payload_sha1, answer.fetched_s)
+            return self._store(lease, response, prepared, made, is_known=False)
         first = self.documents.first_with(prepared.fingerprint)
         if first is not None and prepared.body and first.key != url_key(lease.url) and first.digest == prepared.digest:
             if (original := self.documents.page(first.key)) is not None:
@@ -251,6 +254,10 @@ class PageKeeper:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(prepared.body))
         made = self._records(answer, request, prepared)
         return self._store(lease, response, prepared, made, is_known=first is not None)
+
+    def _is_kept(self, response: Response, prepared: PreparedPage) -> bool:
+        page = self._reader.analyse(response, prepared)
+        return self._reader.is_kept(response.url, page.media.essence)
 
     def _records(self, answer: LeaseAnswer, request: Request, prepared: PreparedPage) -> HttpExchange:
         return prepared.records or self.archive.exchange(
@@ -345,17 +352,21 @@ class PageKeeper:
         copied: str = "",
     ) -> ReadPage:
         page, links = self._reader.analyse(response, prepared), prepared.links
+        is_kept = self._reader.keeps_all or self._is_kept(response, prepared)
+        if not is_kept:
+            made, copied = HttpExchange([], made.payload_sha1, made.fetched_s), ""
         row = self._row(lease, response, page, made, prepared)
         row.apply_directives(prepared.directives)
         row.preferences = document_statements(lease, response, page, self._reader.rules.agent)
-        row.original = copied
+        row.original, row.is_followed_only = copied, not is_kept
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
-        if self.text_taker is not None and page.readable is not None:
-            self.text_taker.add(row, page.readable)
-        if not is_known:
-            self.documents.record_first(url_key(lease.url), row, links)
-        self.documents.on_stored(lease.url, row)
+        if is_kept:
+            if self.text_taker is not None and page.readable is not None:
+                self.text_taker.add(row, page.readable)
+            if not is_known:
+                self.documents.record_first(url_key(lease.url), row, links)
+            self.documents.on_stored(lease.url, row)
         read = self.index_links(lease, response, row, links, prepared.joined, page)
         read.ticket = ticket
         return read
@@ -406,7 +417,7 @@ class PageKeeper:
 
     def announce(self, read: ReadPage) -> None:
         """Has the listeners told of a page once it is committed; a copy is analysed for them."""
-        if not self.listeners:
+        if not self.listeners or read.row.is_followed_only:
             return
         from lycosa.web import extract_readable  # lazy: its libraries need not be there before the first request is out
 

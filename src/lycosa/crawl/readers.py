@@ -94,7 +94,8 @@ class ReaderThreads:
                 return False
             html = None if is_known and len(body) <= LARGE_BYTES else kernel_arguments(document)
             parts = None
-            if reader.has_archive and not is_known and request is not None:
+            is_kept = reader.is_kept(response.url, document.media.essence)
+            if reader.has_archive and is_kept and not is_known and request is not None:
                 metadata = record_metadata(lease, response, reader.rules.agent)
                 parts = response_parts(Fetched(request, response, answer.fetched_s, metadata, b""))
             self._number += 1

@@ -36,6 +36,7 @@ from lycosa.web import (
     Url,
     UrlFilter,
     UrlLimits,
+    UrlPatterns,
     analyse_page,
     base_url,
     document_digests,
@@ -44,11 +45,13 @@ from lycosa.web import (
     header_statements,
     host_statements,
     join_map,
+    matches_pattern,
     named_analysers,
     pack_statements,
     page_statements,
     parse_link_header,
     parse_url,
+    pattern_pieces,
     robots_directives,
     split_url,
 )
@@ -249,6 +252,25 @@ class LeaseAnswer(msgspec.Struct):
         )
 
 
+class KeepRules:
+    """Says which documents are kept, where others are only read for their links: those whose URL matches one of the
+    patterns, if there are any, and whose media type matches one of the types, if there are any."""
+
+    def __init__(self, patterns: Sequence[str], types: Sequence[str]) -> None:
+        self._urls = UrlPatterns(patterns) if patterns else None
+        self._types = [pattern_pieces(pattern.lower()) for pattern in types]
+
+    def keeps(self, url: str, essence: str) -> bool:
+        if self._urls is not None and not self._urls.match(split_url(url)):
+            return False
+        return not self._types or any(matches_pattern(pieces, essence, to_end=True) for pieces in self._types)
+
+    @classmethod
+    def of(cls, settings: CrawlSettings) -> "KeepRules | None":
+        """The rules of a crawl; None: everything is kept."""
+        return cls(settings.keep, settings.keep_types) if settings.keep or settings.keep_types else None
+
+
 class PageReader:
     """Reads answers. It holds nothing but the rules by which it reads: any thread may use it."""
 
@@ -261,8 +283,16 @@ class PageReader:
         self.analysers, self._content_digest = analysers, content_digest
         self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
         self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
-        self.has_archive = settings.archive != "none"
+        self.has_archive, self._keep_rules = settings.archive != "none", KeepRules.of(settings)
         self.wants_main = False  # somebody takes the main texts of pages
+
+    def is_kept(self, url: str, essence: str) -> bool:
+        """Is a document to be kept, rather than only read for its links?"""
+        return self._keep_rules is None or self._keep_rules.keeps(url, essence)
+
+    @property
+    def keeps_all(self) -> bool:
+        return self._keep_rules is None
 
     def prepare(self, answer: LeaseAnswer) -> None:
         """Reads a large document ahead of its turn, and makes the digests of others. What cannot be read is left as it

@@ -48,7 +48,10 @@ JUDGING_SETTINGS = (
     "host_depth",
     "pipelines",
     "purpose",
+    "keep",
+    "keep_types",
 )
+KEEPING_SETTINGS = frozenset({"keep", "keep_types"})
 # Settings by which URLs were dropped that are known, and for what reason.
 DROPPED_BY = {
     "pages_per_host": Reason.PAGES_PER_HOST,
@@ -189,13 +192,16 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
     state, judged_by = shard.collection.state, _judged_by(shard.settings)
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
-    before = {"pipelines": [], "purpose": "archive", **before}  # those of earlier versions had none
+    # those of earlier versions had none
+    before = {"pipelines": [], "purpose": "archive", "keep": [], "keep_types": [], **before}
     queued = 0
     changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
-    if changed - DROPPED_BY.keys():
+    if changed - DROPPED_BY.keys() - KEEPING_SETTINGS:
         queued += _readmit_stored_links(shard, commit)
     if changed & DROPPED_BY.keys():
         queued += _requeue_over_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
+    if changed & KEEPING_SETTINGS:
+        queued += _requeue_followed(shard, commit)
     shard.committer.batch.put(Family.META, JUDGED_BY_KEY, msgspec.json.encode(judged_by))
     if queued:
         shard.events.write("looked-again", queued=queued)
@@ -221,6 +227,22 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
             kept = shard.link_filter.wanted(joined.values(), counts=False)
             source = split_url(url).host
             queued += len(shard.frontier.admit(kept, depth=row.depth + 1, now=shard.now(), source=source))
+        commit()
+    return queued
+
+
+def _requeue_followed(shard: Shard, commit: Callable[[], None]) -> int:
+    """Pages that were only followed and are to be kept now."""
+    queued = 0
+    rest = shard.collection.state.walk(Family.PAGE)
+    while some := list(islice(rest, PAGES_AT_ONCE)):
+        for key, packed in some:
+            row = unpack_page(packed)
+            url = url_from_key(key)
+            if row.is_followed_only and shard.reader.is_kept(url, row.essence):
+                shard.counters.remove(row)
+                shard.frontier.requeue(url, row.depth, kind=RequestKind.PAGE, pages=1, links=row.links, now=shard.now())
+                queued += 1
         commit()
     return queued
 

@@ -59,8 +59,9 @@ def _tally() -> "Counter[str]":
 class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Counts over the whole collection.
 
-    `pages` are documents stored, `duplicates` those among them that were known under another URL, `requisites` what
-    pages need to be shown, `requisites_queued` those of them that are queued. `failed` are URLs
+    `pages` are documents fetched, `followed_only` those among them that were only read for their links, `duplicates`
+    those that were known under another URL, `requisites` what pages need to be shown, `requisites_queued` those of them
+    that are queued. `failed` are URLs
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
@@ -81,6 +82,7 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     sitemaps: int = 0
     requisites: int = 0
     requisites_queued: int = 0
+    followed_only: int = 0
     not_modified: int = 0
     visits: int = 0
     visits_changed: int = 0
@@ -267,6 +269,7 @@ class Counters:
         """A stored page counts from now on."""
         self.totals.pages += 1
         self.totals.duplicates += bool(row.original)
+        self.totals.followed_only += row.is_followed_only
         count_document(self.totals, row)
 
     def remove(self, row: PageRow) -> None:
@@ -283,6 +286,7 @@ class Counters:
         elif row.status and row.status < 400:
             totals.pages -= 1
             totals.duplicates -= bool(row.original)
+            totals.followed_only -= row.is_followed_only
             count_document(totals, row, -1)
         else:
             totals.failed[str(row.status or "none")] -= 1

@@ -104,7 +104,8 @@ def expected_pages(collection: CollectionStore, wanted: PageSelection) -> int:
     """How many pages a selection has, where that is known without a look at each: all, or those of some hosts; else
     0."""
     if wanted.is_everything:
-        return stats_of(collection).pages
+        stats = stats_of(collection)
+        return stats.pages - stats.followed_only
     if wanted != PageSelection(hosts=wanted.hosts):  # a purpose may leave any of them out
         return 0
     ranges = _ranges(collection.state, wanted.hosts, None, keeps_last=False)
@@ -203,7 +204,7 @@ def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
     elif takes_answers:
         tests.append(lambda row: row.status > 0)
     else:
-        tests.append(lambda row: row.is_page and 200 <= row.status < 300)
+        tests.append(lambda row: row.is_page and 200 <= row.status < 300 and not row.is_followed_only)
     if (wanted.since_s or wanted.until_s < _NEVER) and not wanted.versions:
         tests.append(lambda row: wanted.since_s <= row.fetched_s <= wanted.until_s)
     if wanted.types:

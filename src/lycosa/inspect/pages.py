@@ -109,6 +109,9 @@ class StoredPage:
 
     @cached_property
     def _content(self) -> tuple[Fields, bytes]:
+        if self.row.is_followed_only:
+            how = "it was read for its links, and --keep or --keep-type leaves it out of what is kept"
+            raise SettingsError(f"there is nothing of {self.url} to show: {how}")
         if self.row.lacks_body:
             raise SettingsError(f"there is nothing of {self.url} to show: {no_bodies(self._contents.path)}")
         found = self._contents.read(self.row)
@@ -290,8 +293,8 @@ class StoredPages:
 
 
 def is_stored_page(row: PageRow) -> bool:
-    """Whether the row is that of a page, rather than of a redirect, a sitemap or an error."""
-    return row.is_page and 200 <= row.status < 300
+    """Whether the row is that of a page that was kept, rather than of a redirect, a sitemap or an error."""
+    return row.is_page and 200 <= row.status < 300 and not row.is_followed_only
 
 
 def page_of(path: Path, url: str, *, as_of: str = "", fields: Sequence[FieldRule] | None = None) -> StoredPage:

@@ -349,6 +349,8 @@ def _page(row: PageRow) -> list[str]:
         lines.append(f"redirects to {row.location}")
     if row.original:
         lines.append(f"the same document as {row.original}")
+    if row.is_followed_only:
+        lines.append("read for its links, and not kept: --keep or --keep-type leaves it out")
     if row.truncated:
         lines.append(f"cut off: {row.truncated}")
     asked = [name for name in ("noindex", "nosnippet", "noarchive") if getattr(row, name)]

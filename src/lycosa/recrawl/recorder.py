@@ -182,9 +182,10 @@ class MissingBodies:
     def __repr__(self) -> str:
         return f"<MissingBodies asked={len(self.asked)}>"
 
-    def is_missing(self, row: PageRow) -> bool:
+    def is_missing(self, url: str, row: PageRow) -> bool:
         """Is a body missing that the archive should have?"""
-        return not self._archive.is_off and not self._can_be_read(row)
+        is_wanted = not self._archive.is_off and self._shard.reader.is_kept(url, row.essence)
+        return is_wanted and not self._can_be_read(row)
 
     def _can_be_read(self, row: PageRow) -> bool:
         """Is the body in the archive, and whole? One in a central store, or in a file that is away, counts as whole."""
@@ -212,7 +213,9 @@ class MissingBodies:
             document_bytes=len(body),
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
+            is_followed_only=False,
         )
+        shard.counters.totals.followed_only -= old.is_followed_only
         ticket = self._archive.add_records(made)
         self._archive.write_row(lease, row, ticket)
         for key, change in history_rows(shard.collection.state, visit.key):

@@ -109,7 +109,7 @@ class Revisits(RequestHandler, FrontierHook):
         visit = visit_of(self._state, url_key(lease.url))
         if visit is not None and visit.presence in NO_DOCUMENT:
             return ()
-        if row.is_page and self._bodies.is_missing(row):
+        if row.is_page and self._bodies.is_missing(lease.url, row):
             self._bodies.asked.add(lease.url)
             return ()
         fields = (("If-None-Match", row.etag), ("If-Modified-Since", row.last_modified))
@@ -405,6 +405,8 @@ class Revisits(RequestHandler, FrontierHook):
 
     def _revisit_record(self, visit: Visit, profile: RevisitProfile) -> None:
         row = visit.row
+        if row.is_followed_only:  # there is no record that it could refer to
+            return
         known = OriginalRecord(visit.lease.url, row.fetched_s, row.payload_sha1)
         self._archive.add_records(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
 

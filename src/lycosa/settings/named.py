@@ -57,6 +57,8 @@ class NamedSettings(TypedDict, total=False):
     robots: bool
     purpose: Literal["archive", "search", "ai-train", "ai-input"]
     nofollow: bool
+    keep: Sequence[str]
+    keep_types: Sequence[str]
     archive: Literal["full", "none"]
     index: bool
     fields: Mapping[str, object] | Sequence[str]

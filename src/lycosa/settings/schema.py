@@ -314,6 +314,19 @@ class CrawlSettings:
     )
     nofollow: bool = POLITENESS(True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None)
 
+    keep: tuple[str, ...] = KEEPING(
+        (),
+        v.each(v.pattern),
+        "Keep only pages whose URL matches a pattern, as for --include; others are read for their links.",
+        metavar="PATTERN",
+    )
+    keep_types: tuple[str, ...] = KEEPING(
+        (),
+        v.each(v.pattern),
+        "Keep only documents of this media type, such as application/pdf; pages of others are read for their links.",
+        option="--keep-type",
+        metavar="PATTERN",
+    )
     archive: Archive = KEEPING(
         "full",
         v.one_of(Archive),
@@ -540,6 +553,11 @@ class CrawlSettings:
         """Does any origin get more than the usual header fields?"""
         named = self.headers, self.users, self.certificates, self.logins, self.cookie_files, self.proxies
         return self.cookies or any(named)
+
+    @property
+    def lacks_bodies(self) -> bool:
+        """Are there pages whose bodies are not kept?"""
+        return self.archive == "none" or bool(self.keep or self.keep_types)
 
     @property
     def parallel_per_ip(self) -> int:

@@ -32,7 +32,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it. `fields` are
     those that pipelines have added, packed (`crawl.pipeline`). `requisite`: a page needs it to be shown, from
     which it is so many steps away. `preferences` is what was said on its use when it was fetched
-    (`web.preferences`)."""
+    (`web.preferences`). `is_followed_only`: its links were read, and its body was not wanted (`--keep`)."""
 
     status: int
     fetched_s: float
@@ -71,6 +71,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     fields: bytes = b""
     requisite: int = 0
     preferences: str = ""
+    is_followed_only: bool = False
 
     @property
     def is_sitemap(self) -> bool:
