@@ -74,6 +74,13 @@ def index_in(path: Path) -> int:
     return sum(json.loads(line.split(" ", 2)[2])["status"] == "200" for line in lines)
 
 
+def texts_in_pages(path: Path) -> int:
+    """Pages of a WACZ file that have a text; the others are not in a WET file."""
+    with zipfile.ZipFile(path) as package:
+        lines = package.read("pages/pages.jsonl").splitlines()[1:]
+    return sum(bool(json.loads(line)["text"].strip()) for line in lines)
+
+
 # format → what counts the pages in its file
 EXPORTS: dict[str, Callable[[Path], int]] = {"warc": answers_in, "wet": texts_in, "cdxj": lines_in, "wacz": index_in}
 
@@ -88,7 +95,8 @@ def exported(run: Run, collection: Path, folder: Path, pages: int) -> dict[str, 
         megabytes = round(made[format].stat().st_size / 1e6, 1)
         rows.append((format, count(made[format]), megabytes, round(took.cpu_s, 2), round(took.peak_mb)))
     run.table(["export", "pages", "MB", "CPU s", "peak MB"], rows)
-    run.figure(COUNTS, sum(found != pages for _, found, *_ in rows))
+    wanted = {format: texts_in_pages(made["wacz"]) if format == "wet" else pages for format in made}
+    run.figure(COUNTS, sum(found != wanted[format] for format, found, *_ in rows))
     return made
 
 

@@ -273,7 +273,7 @@ def test_wacz_is_read_where_it_is(tmp_path: Path) -> None:
         (None, "cannot be read"),
         (b"", "nothing to import"),
         (b"<html>", "not a WARC file"),
-        (b"PK\3\4 and so on", "not a WACZ file"),
+        (b"PK\3\4 and so on", "not a WARC file"),
         (gzip.compress(record("response", URL, answer(b"a")) * 2), "compressed as a whole"),
         (record("warcinfo", "", b"x"), "nothing to import"),
     ],

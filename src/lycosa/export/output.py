@@ -91,10 +91,18 @@ class Output:
     def scratch(self) -> Path:
         """A folder for temporary files, which are deleted at the end."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="lycosa-export-", dir=self._scratch_parent()))
+            place = self._scratch_place()
+            if place is None:
+                self._scratch = Path(tempfile.mkdtemp(prefix="lycosa-export-"))
+            else:
+                with reported(place):
+                    _remove(place)  # what a kill has left
+                    place.mkdir(mode=0o700)
+                self._scratch = place
         return self._scratch
 
-    def _scratch_parent(self) -> Path | None:
+    def _scratch_place(self) -> Path | None:
+        """The folder for temporary files, where this output alone may have one; None for any."""
         return None
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -110,9 +118,9 @@ class Output:
         self._tidy()
 
     def _tidy(self) -> None:
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = None
+        place, self._scratch = self._scratch or self._scratch_place(), None
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 _COMPRESSORS: dict[str, Callable[[], Any]] = {
@@ -227,8 +235,8 @@ class LocalFile(Stream):
             file.truncate(self._length)
             file.seek(self._length)
 
-    def _scratch_parent(self) -> Path:
-        return self._target.parent
+    def _scratch_place(self) -> Path:
+        return self._target.with_name(f".{self._target.name}.scratch")
 
     def save(self, checkpoint: Checkpoint) -> None:
         if not self._resumes:
@@ -309,8 +317,8 @@ class LocalFolder(Output):
     def folder(self) -> Path:
         return self._partial
 
-    def _scratch_parent(self) -> Path:
-        return self._target.absolute().parent
+    def _scratch_place(self) -> Path:
+        return self._target.with_name(f".{self._target.name}.scratch")
 
     def save(self, checkpoint: Checkpoint) -> None:
         if self._resumes:

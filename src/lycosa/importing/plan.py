@@ -77,8 +77,10 @@ def _wacz_sources(path: Path) -> list[Source]:
                 if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
                     raise SettingsError(f"{info.filename} is compressed in {path}: unpack it, and import that file")
             return [Source(path, f"{path}, {info.filename}", _stored_at(file, info)) for info in members]
-    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-        raise SettingsError(f"{path} is not a WACZ file that can be read: {error}") from error
+    except (zipfile.BadZipFile, NotImplementedError):  # cut off before its directory: the records in it may be whole
+        return [Source(path, str(path))]
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _stored_at(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[int, int]:
@@ -160,7 +162,10 @@ class ImportPlan:
                         self.tell(f"{self.sources[number].name}, byte {record.offset}: no date that can be read")
                     asked_url, asked = "", NO_REQUEST
         except StoreError as error:
-            self.tell(str(error))
+            source = self.sources[number]
+            is_arc = source.name.lower().endswith((".arc", ".arc.gz"))
+            how = "; it is an ARC file: warcio recompress OLD.arc.gz NEW.warc.gz makes a WARC file of it"
+            self.tell(str(error).replace(str(source.path), source.name, 1) + how * is_arc)
         else:
             for problem in reader.problems:
                 self.tell(f"{self.sources[number].name}, {problem}")
