@@ -117,6 +117,9 @@ def get(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the page as Markdown, without navigation.")
     ] = False,
+    extractor: Annotated[
+        str, typer.Option(metavar="main|article", help="Who finds the text; article is slower, for news and blogs.")
+    ] = "main",
     headers: Annotated[
         bool, typer.Option("--headers", help="Print the status, the time and the header fields instead.")
     ] = False,
@@ -128,6 +131,10 @@ def get(
 ) -> None:
     """Print a page as it is archived, or as it once was."""
     rules = field_rules(field, fields)
+    if extractor not in ("main", "article"):
+        raise SettingsError(f"--extractor is {extractor!r}: choose from main, article")
+    if extractor == "article" and not (text or markdown):
+        raise SettingsError("--extractor goes with --text or --markdown")
     found = page_of(into, url, as_of=as_of, fields=rules)
     if headers:
         said = (f"{name}: {value}" for name, value in found.headers.items())
@@ -141,7 +148,8 @@ def get(
     elif rules is not None:
         say_json(found.fields)
     elif text or markdown:
-        shown = found.markdown if markdown else found.text
+        source = found.article if extractor == "article" else found
+        shown = source.markdown if markdown else source.text
         is_pdf = media_kind(found.content_type) is MediaKind.PDF
         if is_pdf and not shown and not can_read_pdf():
             raise MissingExtra.of("pdf", what="the text of a PDF document")

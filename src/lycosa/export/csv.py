@@ -53,7 +53,7 @@ class CsvTable(ExportFormat):
         if self.source.field_names:
             cells += [_cell(page.fields.get(name)) for name in self.source.field_names]
         if self._content != "none":
-            cells.append(content_of(page, self._content))
+            cells.append(content_of(page, self._content, self.extractor))
         self.out.write(csv_line(cells))
 
 

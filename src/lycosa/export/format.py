@@ -56,6 +56,7 @@ class ExportFormat(ABC):
     shape: ClassVar[Shape] = Shape.LINES
     suffix: ClassVar[str] = ""  # of the usual file name
     resumes: bool = True
+    extractor: str = ""  # who finds the text of pages: `article`, or the usual one
     # Whether it takes every answer, also redirects and errors; otherwise pages alone, unless statuses are asked for.
     takes_answers: ClassVar[bool] = False
     compresses_itself: ClassVar[bool] = False  # .gz and .zst at the end of a name are its own business
@@ -119,6 +120,11 @@ OPTIONS = {
         "What of the body is exported [default: text; none for csv]; wacz has text or none.",
         ("text", "markdown", "html", "none"),
     ),
+    "extractor": FormatOption(
+        ("jsonl", "csv", "parquet", "markdown", "wet"),
+        "Who finds the text of pages [default: main]; article is slower, and for news and blogs.",
+        ("main", "article"),
+    ),
     "links": FormatOption(("jsonl", "parquet"), "Add the links of each page.", is_switch=True),
     "metadata": FormatOption(
         ("jsonl",), "Add what each page says of itself: author, dates, description, image, JSON-LD.", is_switch=True
@@ -144,4 +150,11 @@ def make_format(name: str, options: dict[str, str]) -> ExportFormat:
             raise SettingsError(f"the format {name} has no option {shown}:{fits}".rstrip(":"))
         if about.choices and value not in about.choices:
             raise SettingsError(f"{shown} is {value!r}: choose from {', '.join(about.choices)}")
-    return FORMATS[name].load()(**options)
+    others = {option: value for option, value in options.items() if option != "extractor"}
+    made = FORMATS[name].load()(**others)
+    if options.get("extractor") == "article":
+        from lycosa.web import require_article  # lazy: few exports need it
+
+        require_article()
+        made.extractor = "article"
+    return made

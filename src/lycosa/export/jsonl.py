@@ -85,13 +85,13 @@ class JsonLines(ExportFormat):
         if self._has_metadata and page.has_body:
             record["metadata"] = page.metadata
         if self._content != "none":
-            record[self._content] = content_of(page, self._content)
+            record[self._content] = content_of(page, self._content, self.extractor)
         return record
 
     def _dolma(self, page: StoredPage) -> Record:
         return {
             "id": page.url,
-            "text": content_of(page, self._content),
+            "text": content_of(page, self._content, self.extractor),
             "source": "lycosa",
             "added": format_timestamp(self.source.began_s),
             "created": page.fetched,
@@ -99,7 +99,7 @@ class JsonLines(ExportFormat):
         }
 
     def _fineweb(self, page: StoredPage) -> Record:
-        text = content_of(page, self._content)
+        text = content_of(page, self._content, self.extractor)
         found = page.detected_language if page.has_body else DetectedLanguage()
         return {
             "text": text,
@@ -118,16 +118,17 @@ class JsonLines(ExportFormat):
         return str(warc_path(Path("warc"), WarcLocation.unpack(page.row.place).file_number)) if page.has_body else ""
 
     def _c4(self, page: StoredPage) -> Record:
-        return {"text": content_of(page, self._content), "timestamp": page.fetched, "url": page.url}
+        return {"text": content_of(page, self._content, self.extractor), "timestamp": page.fetched, "url": page.url}
 
 
-def content_of(page: StoredPage, content: str) -> str:
+def content_of(page: StoredPage, content: str, extractor: str = "") -> str:
     """The text, the Markdown or the HTML of a page; empty where the archive has no body of it, as of most errors."""
     if not page.has_body and not page.row.lacks_body:
         return ""
     if content == "html":
         return markup_of(page)
-    return page.markdown if content == "markdown" else page.text
+    source = page.article if extractor == "article" else page
+    return source.markdown if content == "markdown" else source.text
 
 
 def markup_of(page: StoredPage) -> str:

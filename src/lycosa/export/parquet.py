@@ -118,7 +118,7 @@ class ParquetFolder(ExportFormat):
         return RecordPlace(collection.record_id(place), *self._files[place.file_number], place)
 
     def _text_row(self, page: StoredPage) -> Sequence[object]:
-        text = content_of(page, self._content) if page.has_body else None
+        text = content_of(page, self._content, self.extractor) if page.has_body else None
         fetched_ms, language, said = int(page.row.fetched_s * 1000), language_code(page.language), page.row.preferences
         return page.url, fetched_ms, page.title or None, language, said or None, text
 

@@ -1,6 +1,7 @@
 """WET: the readable text of pages as `conversion` records, as Common Crawl gives it, each with the record it is of."""
 
 from lycosa.export.format import ExportFormat, ExportSource, Shape
+from lycosa.export.jsonl import content_of
 from lycosa.export.output import Output
 from lycosa.export.warc import info_record
 from lycosa.inspect import StoredPage
@@ -21,7 +22,7 @@ class WetTexts(ExportFormat):
             out.write(info_record(source, f"{source.collection.path.name}.wet.gz"))
 
     def add(self, page: StoredPage) -> None:
-        text = page.text.strip()
+        text = content_of(page, "text", self.extractor).strip()
         if not text:
             return
         record = self.source.collection.record(WarcLocation.unpack(page.row.place))

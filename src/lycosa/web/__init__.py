@@ -111,6 +111,7 @@ from lycosa.web.volatile import (
 from lycosa.web.words import split_words
 
 if TYPE_CHECKING:
+    from lycosa.web.article import extract_article, require_article
     from lycosa.web.audit import PageAudit, audit_page
     from lycosa.web.fields import FieldExtractor, FieldValue
     from lycosa.web.hazard import cut_if_unsafe
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
+        "article": "extract_article require_article",
         "fields": "FieldExtractor FieldValue",
         "audit": "PageAudit audit_page",
         "hazard": "cut_if_unsafe",
@@ -207,6 +209,7 @@ __all__ = [
     "document_requisites",
     "domain_of",
     "escape_query",
+    "extract_article",
     "extract_readable",
     "extract_text",
     "fill_parts",
@@ -253,6 +256,7 @@ __all__ = [
     "read_terms",
     "reads_links_as_usual",
     "registrable_domain",
+    "require_article",
     "robots_directives",
     "robots_from_response_steps",
     "run_steps",

@@ -1,8 +1,7 @@
 """The text of PDF documents, read by pypdfium2 (the extra `pdf`) in a process of its own: `read_pdf(body)`.
 
-PDF is a large format and its readers have had bugs, so a document never comes near this process: the child
-(`web.pdf_child`) has limits on memory and time, is killed when it takes too long, and is replaced when it dies. The
-pages that it read before are kept. One child serves all documents of a process, one after the other; it ends with it.
+PDF is a large format and its readers have had bugs: see `reader_process`. The child is `web.pdf_child`; the pages that
+it read before a failure are kept. One child serves all documents of a process, one after the other; it ends with it.
 Nothing raises on any bytes; without the extra a document has no text. Called by `readable` and `metadata`, when
 somebody asks for the text of a document; never by a crawl.
 """
@@ -12,27 +11,20 @@ import importlib.util
 import json
 import os
 import re
-import select
-import struct
-import subprocess
-import sys
-import time
 from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import msgspec
 
 from lycosa.web.date import iso_date
+from lycosa.web.reader_process import ReaderLimits, ReaderProcess
 
 MEMORY_BYTES = 1 << 30  # of address space; a large document takes 100 MB
 SECONDS = 15.0  # for one document; a page takes a millisecond
 MAX_PAGES = 2_000
 MAX_CHARS = 5_000_000
 DOCUMENTS = 200  # that one child reads: what a library leaks is given back
-_CHUNK = 1 << 20
-_FRAME = struct.Struct(">cI")
 
 _PDF_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(?:(\d\d)(\d\d)(\d\d)?)?(Z|[+-]\d\d)?'?(\d\d)?")
 _HYPHEN = re.compile("[\x02\ufffe]\r?\n?")  # one that the end of a line made
@@ -72,107 +64,30 @@ def read_pdf(body: bytes) -> PdfText:
         return _reader().read(body)
 
 
-class PdfProcess:
-    """A child that reads documents. `start` makes another one where it has ended, or has read enough."""
+class PdfProcess(ReaderProcess):
+    """A child that reads PDF documents."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._read = 0
+    program = "pdf_child.py"
 
-    def __repr__(self) -> str:
-        return f"<PdfProcess {self._process.pid if self._process else 'not started'} documents={self._read}>"
+    def limits(self) -> ReaderLimits:
+        arguments = (MEMORY_BYTES, int(SECONDS), MAX_PAGES, MAX_CHARS)
+        return ReaderLimits(SECONDS, 4 * MAX_CHARS + (1 << 20), DOCUMENTS, arguments)
 
     def read(self, body: bytes) -> PdfText:
-        """Reads one document; the child does not outlive one that it cannot read in time."""
+        """Reads one document, as far as that is possible."""
         found: dict[str, Any] = {"pages": []}
-        ends_s = time.monotonic() + SECONDS
-        try:
-            process = self._started()
-            self._send(process, len(body).to_bytes(8), ends_s)
-            self._send(process, body, ends_s)
-            while self._take_frame(process, found, ends_s):
-                pass
-        except TimeoutError:
-            found["error"] = f"it took more than {SECONDS:g} s"
-        except OSError as error:  # no process can be started, or it has gone
-            found["error"] = f"its reader failed: {error.strerror or error}"
-        except (EOFError, ValueError):
-            found["error"] = "its reader crashed, or needed too much memory"
-        else:
-            return _text_of(found)
-        self.close()
+
+        def take(kind: bytes, value: bytes) -> None:
+            if kind == b"P":
+                found["pages"].append(_clean(value.decode("utf-8", "replace")))
+            elif kind == b"M":
+                found["about"] = json.loads(value)
+            else:
+                found.update(count=(end := json.loads(value))["pages"], error=end["error"])
+
+        if error := self.exchange(body, take):
+            found["error"] = error
         return _text_of(found)
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and (self._read >= DOCUMENTS or self._process.poll() is not None):
-            self.close()
-        if self._process is None:
-            limits = (MEMORY_BYTES, int(SECONDS), MAX_PAGES, MAX_CHARS)
-            # -P: the folder of the program is not for imports. Ctrl-C is for the parent: it is in a session of its own.
-            command = [sys.executable, "-P", str(Path(__file__).with_name("pdf_child.py")), *map(str, limits)]
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,
-            )
-            self._read = 0
-            assert self._process.stdin is not None
-            os.set_blocking(self._process.stdin.fileno(), False)
-        self._read += 1
-        return self._process
-
-    def _send(self, process: subprocess.Popen[bytes], data: bytes, ends_s: float) -> None:
-        assert process.stdin is not None
-        descriptor, at = process.stdin.fileno(), 0
-        while at < len(data):
-            _wait(descriptor, select.POLLOUT, ends_s)
-            at += os.write(descriptor, memoryview(data)[at : at + _CHUNK])
-
-    def _take_frame(self, process: subprocess.Popen[bytes], found: dict[str, Any], ends_s: float) -> bool:
-        """Takes the next frame of an answer; False after the last."""
-        kind, size = _FRAME.unpack(self._receive(process, _FRAME.size, ends_s))
-        if size > 4 * MAX_CHARS + _CHUNK:
-            raise ValueError("a frame that is too long")
-        value = self._receive(process, size, ends_s)
-        if kind == b"P":
-            found["pages"].append(_clean(value.decode("utf-8", "replace")))
-        elif kind == b"M":
-            found["about"] = json.loads(value)
-        else:
-            found |= {"count": (end := json.loads(value))["pages"], "error": end["error"]}
-        return bool(kind != b"E")
-
-    def _receive(self, process: subprocess.Popen[bytes], size: int, ends_s: float) -> bytes:
-        assert process.stdout is not None
-        descriptor, received = process.stdout.fileno(), bytearray()
-        while len(received) < size:
-            _wait(descriptor, select.POLLIN, ends_s)
-            data = os.read(descriptor, min(_CHUNK, size - len(received)))
-            if not data:
-                raise EOFError
-            received += data
-        return bytes(received)
-
-    def close(self) -> None:
-        """Ends the child."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
-            process.wait()
-
-
-def _wait(descriptor: int, event: int, ends_s: float) -> None:
-    """Waits until a pipe can be written or read; raises TimeoutError."""
-    poll = select.poll()
-    poll.register(descriptor, event)
-    if not poll.poll(max(0.0, ends_s - time.monotonic()) * 1000):
-        raise TimeoutError
 
 
 _lock = Lock()
