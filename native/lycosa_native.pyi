@@ -27,14 +27,15 @@ def analyse_html(
     encoding: str,
     is_xml: bool = False,
     wants_main: bool = False,
+    wants_simhash: bool = False,
     follow: tuple[str, _Rules] | None = None,
-) -> tuple[_Head, _Links, _Text, _Readable | None, _Followed | None, bool, bool] | None:
+) -> tuple[_Head, _Links, _Text, _Readable | None, bytes, _Followed | None, bool, bool] | None:
     """What a page says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
-    With `wants_main` comes what is for reading, as from `read_readable`. With `follow`, the page's URL and the
-    rules, come the links that are followed, unless the base is odd. Then whether only the beginning
+    With `wants_main` comes what is for reading, as from `read_readable`, then with `wants_simhash` the SimHash of its
+    text. With `follow`, the page's URL and the rules, come the links that are followed, unless the base is odd. Then whether only the beginning
     was read, see `safe_length`, and whether there are marks of volatile parts.
     """
 
@@ -78,7 +79,7 @@ class MemberWriter:
         16 random bytes, and the fields of the metadata.
         """
 
-_Html = tuple[str, bool, bool, tuple[str, _Rules] | None]  # what `analyse_html` takes beside the bytes
+_Html = tuple[str, bool, bool, bool, tuple[str, _Rules] | None]  # what `analyse_html` takes beside the bytes
 _Read = tuple[int, tuple[int, bytes, bytes], bool, object, list[bytes] | None]
 
 class Readers:
@@ -131,8 +132,8 @@ def safe_length(body: bytes) -> int:
 def catches_panic() -> bool:
     """Whether a panic while a page is read is caught: the page then goes to the twin, and standard error says why."""
 
-def simhash(text: str) -> int:
-    """See `lycosa.web.readable.simhash`."""
+def simhash(text: str, least_words: int) -> bytes:
+    """See `lycosa.web.similarity.simhash`."""
 
 def identifiers(text: str) -> list[str]:
     """The words of a text in which another word begins (`getElementById`), each once; none of 50 bytes or more."""

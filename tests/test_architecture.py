@@ -30,10 +30,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frontier": BASE | {"web"},
     "learning": BASE | {"web", "store", "frontier"},
     "graph": BASE | {"web", "store"},
+    "duplicates": BASE | {"web", "store"},
     "simweb": BASE,
     "testing": BASE | {"web", "mapping", "fetch", "frontier"},
 }
-MAY_IMPORT["crawl"] = BASE | {"settings", "web", "mapping", "fetch", "store", "frontier", "learning", "graph"}
+MAY_IMPORT["crawl"] = BASE | {
+    "settings",
+    "web",
+    "mapping",
+    "fetch",
+    "store",
+    "frontier",
+    "learning",
+    "graph",
+    "duplicates",
+}
 MAY_IMPORT["tables"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["sessions"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["identity"] = MAY_IMPORT["crawl"] | {"crawl"}

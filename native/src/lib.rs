@@ -3,6 +3,7 @@
 mod beside;
 mod charset;
 mod columns;
+mod comparable;
 mod digest;
 mod entities;
 mod gzip;
@@ -30,7 +31,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 15;
+const CONTRACT: u32 = 16;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 
@@ -41,13 +42,14 @@ struct Read {
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
     readable: Option<Readable>,
+    simhash: Vec<u8>,
     following: Option<url::Following>,
     is_cut: bool,
     is_volatile: bool,
 }
 
-/// Encoding, whether it is XML, whether the main text is wanted; its URL and which of its links are wanted.
-type Html = (PyBackedStr, bool, bool, Option<(PyBackedStr, url::Rules)>);
+/// Encoding, whether it is XML, whether the main text and a SimHash are wanted; its URL and which of its links are.
+type Html = (PyBackedStr, bool, bool, bool, Option<(PyBackedStr, url::Rules)>);
 
 /// Reads a document. A panic is a fault of ours, which Rust shows on standard error; the page then needs a tree.
 fn read(bytes: &[u8], html: &Html) -> Option<Read> {
@@ -56,7 +58,7 @@ fn read(bytes: &[u8], html: &Html) -> Option<Read> {
     })
 }
 
-fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: bool) -> Option<Read> {
+fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html, is_volatile: bool) -> Option<Read> {
     let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
     let readable = wants_main.then(|| readable_of(&body, *is_xml, false, false));
     let length = hazard::safe_length(&body);
@@ -65,7 +67,9 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: b
         Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
         Err(_) => String::from_utf8_lossy(&body[..length]),
     };
-    let mut tree = Tree::new(Page::new());
+    let mut page = Page::new();
+    page.comparable = wants_simhash.then(comparable::Comparable::default);
+    let mut tree = Tree::new(page);
     scan::scan(body.as_bytes(), &mut tree);
     if tree.needs_tree {
         return None;
@@ -79,7 +83,8 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: b
     });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
-    Some(Read { page, links, visible, codes, digest, readable, following, is_cut, is_volatile })
+    let simhash = page.simhash();
+    Some(Read { page, links, visible, codes, digest, readable, simhash, following, is_cut, is_volatile })
 }
 
 impl Read {
@@ -100,8 +105,8 @@ impl Read {
             self.codes,
             PyBytes::new(py, &self.digest),
         );
-        let readable = self.readable;
-        (head, links, text, readable, following, self.is_cut, self.is_volatile).into_pyobject(py)
+        let (readable, simhash) = (self.readable, PyBytes::new(py, &self.simhash));
+        (head, links, text, readable, simhash, following, self.is_cut, self.is_volatile).into_pyobject(py)
     }
 }
 
@@ -117,16 +122,17 @@ fn catches_panic(py: Python<'_>) -> bool {
 
 /// Reads an HTML document; None if it needs a parser that builds a tree.
 #[pyfunction]
-#[pyo3(signature = (body, encoding, is_xml = false, wants_main = false, follow = None))]
+#[pyo3(signature = (body, encoding, is_xml = false, wants_main = false, wants_simhash = false, follow = None))]
 fn analyse_html<'py>(
     py: Python<'py>,
     body: &Bound<'py, PyBytes>,
     encoding: PyBackedStr,
     is_xml: bool,
     wants_main: bool,
+    wants_simhash: bool,
     follow: Option<(PyBackedStr, url::Rules)>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let (bytes, html) = (body.as_bytes(), (encoding, is_xml, wants_main, follow));
+    let (bytes, html) = (body.as_bytes(), (encoding, is_xml, wants_main, wants_simhash, follow));
     py.detach(|| read(bytes, &html)).map(|read| read.into_python(py)).transpose()
 }
 
@@ -181,7 +187,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;
     module.add_function(wrap_pyfunction!(terms::identifiers, module)?)?;
-    module.add_function(wrap_pyfunction!(digest::simhash, module)?)?;
+    module.add_function(wrap_pyfunction!(comparable::simhash, module)?)?;
     module.add("MAIN_TEXT_VERSION", outline::VERSION)?;
     module.add_function(wrap_pyfunction!(read_readable, module)?)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;

@@ -1,5 +1,6 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
+use crate::comparable::{is_navigation, Comparable};
 use crate::scan::{resolve, value_of, values, StartTag};
 use crate::tags::*;
 use crate::text::{self, is_space, owned, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
@@ -27,6 +28,7 @@ enum Target {
     Anchor(usize),
     Heading(usize),
     Title,
+    Nothing,
 }
 
 /// An open element whose words are wanted: where they begin in the buffer of its level of hidden elements, and which
@@ -35,6 +37,7 @@ pub struct Capture {
     target: Target,
     start: usize,
     image: usize,
+    skipped: Option<usize>, // its number among what does not count when pages are compared
 }
 
 /// Where a text lies in the store of a page.
@@ -146,6 +149,7 @@ pub struct Page {
     pub headings: Vec<(u8, String)>,
     pub first: String,
     pub last: String,
+    pub comparable: Option<Comparable>, // where a SimHash is wanted
     has_base: bool,
     title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
@@ -237,11 +241,14 @@ impl Page {
         let level = self.hidden;
         self.boundary();
         self.captures[level] += 1;
-        Some(Capture { target, start: self.buffers[level].len(), image: self.images[level].len() })
+        Some(Capture { target, start: self.buffers[level].len(), image: self.images[level].len(), skipped: None })
     }
 
     pub fn finish(&mut self, capture: Capture) {
         let level = self.hidden;
+        if let Some((comparable, number)) = self.comparable.as_mut().zip(capture.skipped) {
+            comparable.close(number, self.pieces.len());
+        }
         let buffer = &self.buffers[level];
         let words = &buffer[capture.start.min(buffer.len())..];
         match capture.target {
@@ -250,6 +257,7 @@ impl Page {
                 self.anchors[index].image = self.images[level].get(capture.image).copied().unwrap_or_default();
             }
             Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
+            Target::Nothing => return,
             Target::Title => {
                 self.title_level = None;
                 let words = words.trim_ascii();
@@ -272,6 +280,19 @@ impl Page {
             return None;
         }
         self.note_structure(token);
+        let capture = self.captured(token, parent_draws);
+        let is_link = matches!(capture, Some(Capture { target: Target::Anchor(_), .. }));
+        if self.comparable.is_none() || self.hidden > 0 || !(is_link || is_navigation(token)) {
+            return capture;
+        }
+        self.boundary();
+        let skipped = self.comparable.as_mut().map(|comparable| comparable.open(self.pieces.len()));
+        let (target, start, image) =
+            capture.map_or((Target::Nothing, 0, 0), |capture| (capture.target, capture.start, capture.image));
+        Some(Capture { target, start, image, skipped })
+    }
+
+    fn captured(&mut self, token: &StartTag, parent_draws: bool) -> Option<Capture> {
         match token.tag {
             A => return self.anchor(token),
             IMG => self.source(token, b"src", KIND_IMG),
@@ -442,6 +463,21 @@ impl Page {
         }
     }
 
+    fn mark_main(&mut self, is_end: bool) {
+        if let Some(comparable) = &mut self.comparable {
+            comparable.mark_main(is_end);
+        }
+    }
+
+    /// The SimHash of the text by which pages are compared; empty where it is short or was not asked for.
+    pub fn simhash(&self) -> Vec<u8> {
+        let main = match self.main_piece {
+            Some((start, Some(end))) if self.mains == 1 => Some((start, end)),
+            _ => None,
+        };
+        self.comparable.as_ref().map_or_else(Vec::new, |comparable| comparable.simhash(&self.pieces, main))
+    }
+
     pub fn main_starts(&mut self, depth: usize) {
         if self.muted > 0 {
             return;
@@ -450,6 +486,7 @@ impl Page {
         if self.mains == 1 && self.hidden == 0 {
             self.boundary();
             self.main_piece = Some((self.pieces.len(), None));
+            self.mark_main(false);
             self.main_depth = Some(depth);
         }
     }
@@ -461,6 +498,7 @@ impl Page {
             if let Some((_, end)) = &mut self.main_piece {
                 *end = Some(self.pieces.len());
             }
+            self.mark_main(true);
         }
     }
 

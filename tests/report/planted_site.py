@@ -42,6 +42,7 @@ def alternates(*pairs: tuple[str, str]) -> str:
     return "".join(f"<link rel=alternate hreflang='{code}' href='{path}'>" for code, path in pairs)
 
 
+LONG = f"<p>{' '.join(f'long{number}' for number in range(200))}</p>"  # enough to be compared by its text
 LINKED = (
     "links moved chain loop private wide slow plain plain-copy untitled blank-title double-1 double-2 long-title"
     " undescribed double-about-1 double-about-2 long-about two-titles no-heading two-headings insecure pictures"
@@ -112,10 +113,10 @@ PAGES: dict[str, str | int | tuple[int, str]] = {
     **{f"/level-{n}": page(f"level{n}", link(f"/level-{n + 1}")) for n in range(1, 6)},
     "/level-6": page("level6"),
     "/near-1": page(
-        "near", "<p>one more word</p>", title="<title>Near one</title>", about="<meta name=description content=N1>"
+        "near", f"{LONG}<p>one more</p>", title="<title>Near 1</title>", about="<meta name=description content=N1>"
     ),
     "/near-2": page(
-        "near", "<p>one other word</p>", title="<title>Near two</title>", about="<meta name=description content=N2>"
+        "near", f"{LONG}<p>one other</p>", title="<title>Near 2</title>", about="<meta name=description content=N2>"
     ),
 }  # fmt: skip
 LISTED = "orphan listed-broken listed-moved noindex private-listed c-broken plain plain-end canonical-home".split()

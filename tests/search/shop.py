@@ -41,13 +41,14 @@ class Shop:
         body, key = html.encode(), url_key(url)
         self.clock_s += 60
         first = self._first_with(body)
-        page = analyse_page(body, url=url, content_type="text/html")
+        page = analyse_page(body, url=url, content_type="text/html", wants_simhash=True)
         headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
         request, response = Request(url, "h", 80, "127.0.0.1"), Response(url, 200, headers, body=body)
         row = PageRow(200, self.clock_s, essence="text/html", size_bytes=len(body), last_modified=modified)
         row.digest, row.fingerprint = document_digest(body), document_fingerprint(body)
         row.title, row.language, row.noindex = page.title or "", language, noindex
         row.text_digest, row.codes = page.text_digest, (0, 0, 0, page.codes.length)
+        row.simhash = page.simhash
         if first is not None and first[0] != url:
             row.original = first[0]
             original = OriginalRecord(first[0], first[1].fetched_s, first[1].payload_sha1)

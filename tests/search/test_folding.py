@@ -7,7 +7,7 @@ from random import Random
 from lycosa.search.documents import address_hash
 from lycosa.search.folding import MOST_READ, Folding, FoldMarks, PageSource
 from lycosa.search.view import SearchResults, SearchView
-from lycosa.web import simhash
+from lycosa.web import text_sketch
 from tests.search.shop import Shop
 
 PAGE = "https://shop.example/chairs"
@@ -84,7 +84,7 @@ def test_facets_count_what_is_folded(tmp_path: Path) -> None:
 
 
 def test_variant_of_a_later_block_stands_behind_the_result_of_an_earlier_one() -> None:
-    sketch = simhash(TEXT)
+    sketch = text_sketch(TEXT)
     keys = {1: b"one", 2: b"two", 3: b"three"}
     folding = Folding(PageSource(lambda numbers: [keys[n] for n in numbers], lambda number: sketch))
     first = folding.heads([1, 2], {1: FoldMarks(), 2: FoldMarks()})
@@ -99,14 +99,14 @@ def test_only_some_pages_are_read_to_fold_others() -> None:
 
     def sketch(number: int) -> int:
         read.append(number)
-        return simhash(TEXT)
+        return text_sketch(TEXT)
 
     def keys(numbers: Sequence[int]) -> list[bytes | None]:
         return [b"page %d" % number for number in numbers]
 
     folding = Folding(PageSource(keys, sketch))
     named = {
-        number: FoldMarks(canonical=address_hash(b"page %d" % (number - 1_000)), sketch=simhash(TEXT))
+        number: FoldMarks(canonical=address_hash(b"page %d" % (number - 1_000)), sketch=text_sketch(TEXT))
         for number in range(1_001, 1_101)
     }
     plain = {number: FoldMarks() for number in range(1, 101)}

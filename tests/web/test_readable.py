@@ -8,7 +8,7 @@ from lycosa.web.document import MAIN_TEXT_VERSION, Document, Readable
 from lycosa.web.kernel import native
 from lycosa.web.media import identify_media
 from lycosa.web.page import read_natively
-from lycosa.web.readable import are_near, extract_readable, main_text, simhash
+from lycosa.web.readable import extract_readable, main_text
 
 FILLER = "words that make a text long enough to stand for itself " * 6
 
@@ -138,19 +138,3 @@ def test_page_comes_with_the_main_text_that_is_found_without_it() -> None:
 def test_kernel_and_twin_have_the_same_version() -> None:
     kernel = native()
     assert kernel is None or kernel.MAIN_TEXT_VERSION == MAIN_TEXT_VERSION
-
-
-@given(st.text(max_size=60))
-def test_kernel_and_twin_have_the_same_simhash(text: str) -> None:
-    text = text.encode("utf-8", "ignore").decode()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lycosa.web.readable.native", lambda: None)
-        by_twin = simhash(text)
-    assert simhash(text) == by_twin
-
-
-def test_near_texts_have_near_hashes_and_others_do_not() -> None:
-    text = " ".join(f"sentence {n} of a long text" for n in range(200))
-    assert are_near(simhash(text), simhash(f"{text} and a few words more"))
-    assert not are_near(simhash(text), simhash(" ".join(reversed(text.split()))))
-    assert (simhash(""), are_near(simhash(""), simhash(""))) == (0, False)

@@ -50,6 +50,8 @@ from lycosa.web import format_date
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lycosa.duplicates import DuplicatePage
+
 HOSTS_SHOWN = 10  # in a notebook
 # To see what a crawl has written takes a tenth of a millisecond, as much as reading a page: `get` in a loop does it now
 # and then.
@@ -203,6 +205,16 @@ class Collection:
             kinds=tuple(kinds),
         )
         return ChangeList(list_changes(self._opened(), wanted, most=most))
+
+    def duplicates(self, *, host: str = "", relation: Literal["", "exact", "near"] = "") -> "Iterator[DuplicatePage]":
+        """The pages that are copies or near-copies of each other, cluster by cluster, the largest first and in each the
+        representative; with `host` the clusters with a page of it, with `relation` those with such copies."""
+        from lycosa.duplicates import Relation, duplicate_pages  # lazy: NumPy, 0.1 s
+
+        if relation not in ("", "exact", "near"):
+            raise SettingsError(f"there are exact copies and near ones, not {relation!r}")
+        wanted = Relation(relation) if relation else None
+        return duplicate_pages(self._opened().state, host=host.lower(), relation=wanted)
 
     def hosts(self) -> Iterator[HostView]:
         """Every host that is known, those of a registrable domain together."""

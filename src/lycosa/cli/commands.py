@@ -43,6 +43,7 @@ COMMANDS = {
     },
     "Inspecting and maintaining": {
         "report": ("report", "Report what is broken, doubled, missing or slow on a site."),
+        "duplicates": ("duplicates", "Show pages that are copies or near-copies of each other."),
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),

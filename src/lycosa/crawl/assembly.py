@@ -6,7 +6,8 @@ by `api.assembly`.
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
@@ -32,6 +33,9 @@ from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
 from lycosa.settings import CrawlSettings, read_field, read_group
 from lycosa.store import Batch, CollectionStore, Forgotten
 from lycosa.web import Purpose, Url, parse_url
+
+if TYPE_CHECKING:
+    from lycosa.duplicates import KnownTexts
 
 
 class LoopParts(NamedTuple):
@@ -95,6 +99,7 @@ def loop_parts(
         limits_domains=settings.scope == "any",
         log=shard.events.write,
         now_unix=shard.now_unix,
+        open_texts=lambda: _known_texts(collection.path),
     )
     copies = Copies(shard, given.other_shards) if given.other_shards is not None else None
     documents = DocumentStore(collection.state, shard.committer.batch, copies)
@@ -199,6 +204,12 @@ def wall_clock(now: Callable[[], float], start: ProcessStart) -> Callable[[], fl
     """The time of day by the monotonic clock: it never goes back, whatever becomes of the machine's."""
     offset_s = start.now_unix - start.now
     return lambda: now() + offset_s
+
+
+def _known_texts(path: Path) -> "KnownTexts":
+    from lycosa.duplicates import INDEX_FOLDER, KnownTexts  # lazy: NumPy, which small crawls can do without
+
+    return KnownTexts(path / INDEX_FOLDER)
 
 
 def _politeness(settings: CrawlSettings) -> Politeness:

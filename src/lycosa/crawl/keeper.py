@@ -30,6 +30,7 @@ from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.store import (
+    SELF_CANONICAL,
     Batch,
     HttpExchange,
     LinkRow,
@@ -52,8 +53,10 @@ from lycosa.web import (
     Page,
     Readable,
     StatementPlace,
+    base_url,
     document_digest,
     pack_statements,
+    parse_url,
     payload_sha1,
     url_from_key,
     url_key,
@@ -298,6 +301,8 @@ class PageKeeper:
             relevance=original.relevance,
             fields=_fields(prepared),
             took_ms=response.took_ms,
+            simhash=original.simhash,
+            canonical=_moved_canonical(original.canonical, original_url, lease.url),
         )
         agent = self._reader.rules.agent
         row.apply_directives(original.directives | page_directives((), response, agent))
@@ -411,6 +416,8 @@ class PageKeeper:
             fields=_fields(prepared),
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
             took_ms=response.took_ms,
+            simhash=page.simhash,
+            canonical=_canonical(page, lease.url) if page.canonical else "",
         )
 
     # listeners
@@ -432,6 +439,20 @@ class PageKeeper:
         committed = CommittedPage(url, row, page, found.text, response.headers, body)
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, committed))
+
+
+def _canonical(page: Page, url: str) -> str:
+    """What the row of the page at `url` says of the canonical URL that it names."""
+    if page.canonical == url:
+        return SELF_CANONICAL
+    named = parse_url(page.canonical or "", base_url(url, page.base_href))
+    return "" if named is None else SELF_CANONICAL if named.href == url else named.href
+
+
+def _moved_canonical(named: str, original: str, url: str) -> str:
+    """What a row at `url` says where that of a page with the same document, at `original`, says `named`."""
+    named = original if named == SELF_CANONICAL else named
+    return SELF_CANONICAL if named == url else named
 
 
 def _fields(prepared: PreparedPage) -> bytes:

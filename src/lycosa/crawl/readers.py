@@ -88,6 +88,7 @@ class ReaderThreads:
                 content_type=headers.get("content-type"),
                 content_language=headers.get("content-language"),
                 wants_main=reader.wants_main,
+                wants_simhash=reader.wants_simhash,
                 follow=reader.rules,
             )
             if (body is not response.body and len(body) >= DECODED_AT_ONCE_BYTES) or document is None:

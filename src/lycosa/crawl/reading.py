@@ -102,6 +102,7 @@ def read_page(
     fingerprint: int | None = None,
     digest: bytes | None = None,
     wants_main: bool = False,
+    wants_simhash: bool = False,
     follow: LinkRules | None = None,
 ) -> Page:
     """The analysed page; `fingerprint` and `digest` are of the body, where they are known, and `follow` is asked for
@@ -116,6 +117,7 @@ def read_page(
         fingerprint=fingerprint,
         digest=digest,
         wants_main=wants_main,
+        wants_simhash=wants_simhash,
         follow=follow,
     )
 
@@ -274,6 +276,8 @@ class KeepRules:
 class PageReader:
     """Reads answers. It holds nothing but the rules by which it reads: any thread may use it."""
 
+    wants_simhash = True  # what they cost is measured by benchmarks
+
     def __init__(
         self,
         settings: CrawlSettings,
@@ -320,6 +324,7 @@ class PageReader:
             fingerprint=prepared.fingerprint,
             digest=prepared.digest,
             wants_main=self.wants_main,
+            wants_simhash=self.wants_simhash,
             follow=self.rules,
         )
         self.complete(response, prepared, page)

@@ -3,14 +3,16 @@
 The frontier asks it about every URL whose turn has come: the URL goes, waits, or is dropped with a reason. Waits are
 for the sake of a host's other URLs: where it has nothing else to give they are over at once. Of URLs that differ in
 idle parameters only one is fetched. In crawls without bounds (`--scope any`) a registrable domain has a budget of
-pages, too (IRLbot's STAR), which links from other domains raise; beyond it, hosts of other domains go first. What is
-slowed, dropped or put last is logged once a family or domain.
+pages, too (IRLbot's STAR), which links from other domains raise; beyond it, hosts of other domains go first. Whether
+pages are nearly copies of known ones is asked for many of them at once, before a commit. What is slowed, dropped or put
+last is logged once a family or domain.
 """
 
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import compress
+from typing import NamedTuple, Protocol
 
 import msgspec
 import xxhash
@@ -71,10 +73,31 @@ DOMAINS_MOST = 10_000
 # What the user named, or what was a page before its record was lost, is asked for whatever its family is worth.
 NOT_JUDGED = frozenset({Origin.SEED, Origin.LOST})
 LOGGED_MOST = 10_000  # families that were logged; then they may be logged again
+LOOKED_UP_LEAST = 32  # texts; a crawl of fewer needs no index, and not the time to import what it needs
 SUBTREE_MOST = 10_000  # known URLs that are counted, in 2 ms
 
 _FOLDED = re.compile(r"[#*+?~]")  # what stands in a pattern for something else, or begins a query
 _IS_IMAGE = bytes(kind == LinkKind.IMG for kind in range(256))
+
+
+class TextIndex(Protocol):
+    """The texts that the crawl knows, by their SimHashes."""
+
+    def originals(self, hashes: Sequence[bytes]) -> list[int]:
+        """For each the number of the known text that it is nearly a copy of, 0 where it is new and known from now
+        on."""
+        ...
+
+    def flush(self) -> None: ...
+
+
+class _HeldPage(NamedTuple):
+    """A page that seems good, until its text is looked up."""
+
+    host: Host
+    path: str
+    simhash: bytes
+    new: Sequence[Url]
 
 
 class TrapGuard(FrontierHook):
@@ -89,7 +112,12 @@ class TrapGuard(FrontierHook):
         limits_domains: bool,
         log: Callable[..., None],
         now_unix: Callable[[], float],
+        open_texts: Callable[[], TextIndex] | None = None,
     ) -> None:
+        self._open_texts = open_texts
+        self._texts: TextIndex | None = None
+        self._held: list[_HeldPage] = []
+        self._first: list[bytes] = []  # texts of the first pages
         self._frontier, self._state, self._profiles = frontier, state, profiles
         self._log, self._now_unix = log, now_unix
         self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if limits_domains else None
@@ -197,11 +225,36 @@ class TrapGuard(FrontierHook):
         profile = self._profiles.change(host)
         seen = _signature(page, entry.depth)
         if profile.budgets.is_known_text(seen):
-            pattern = path_pattern(entry.path)
-            own = [url.path for url in new if url.host == host.host]
-            fresh = len(new) - len(own) + sum(profile.budgets.counts(path, pattern) for path in own)
-            seen = msgspec.structs.replace(seen, fresh=fresh)
-        return self._note(host, profile, entry.path, seen, page.text_digest, new) is Judgement.GOOD
+            seen = msgspec.structs.replace(seen, fresh=_fresh(host, profile, entry.path, new))
+        holds_good = bool(page.simhash) and self._open_texts is not None
+        judgement = self._note(host, profile, entry.path, seen, page.text_digest, new, holds_good=holds_good)
+        if holds_good and judgement is Judgement.GOOD:
+            self._held.append(_HeldPage(host, entry.path, page.simhash, new))
+        return judgement is Judgement.GOOD
+
+    def _settle(self) -> None:
+        """Judge the pages that are held. One that is nearly a copy of a known text is judged as a copy is: the first
+        one of each text in a family counts neither way, nor does one that leads to something new."""
+        held, self._held = self._held, []
+        originals = self._originals([page.simhash for page in held])
+        for page, original in zip(held, originals, strict=True):
+            profile, judgement = self._profiles.change(page.host), Judgement.GOOD
+            if original:
+                is_first = self._is_first_copy(page.host, page.path, original)
+                is_neutral = is_first or _fresh(page.host, profile, page.path, page.new)
+                judgement = Judgement.NEUTRAL if is_neutral else Judgement.DULL
+            profile.budgets.settle(page.path, judgement, self._now_unix())
+
+    def _originals(self, hashes: list[bytes]) -> list[int]:
+        """The known texts that these are near; none as long as there are few, since a small crawl needs no index."""
+        if self._texts is None:
+            self._first += hashes
+            if len(self._first) < LOOKED_UP_LEAST or self._open_texts is None:
+                return [0] * len(hashes)
+            self._texts = self._open_texts()
+            self._texts.originals(self._first[: -len(hashes)])
+            self._first.clear()
+        return self._texts.originals(hashes)
 
     def copy_fetched(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
         """Learn from a page whose document is known under another URL."""
@@ -224,8 +277,10 @@ class TrapGuard(FrontierHook):
         seen: PageSignature,
         text_digest: bytes,
         new: Sequence[Url],
+        *,
+        holds_good: bool = False,
     ) -> Judgement:
-        judgement = profile.budgets.note(path, seen, self._now_unix())
+        judgement = profile.budgets.note(path, seen, self._now_unix(), holds_good=holds_good)
         profile.parameters.note(path, int.from_bytes(text_digest[:8]))
         if self._domains is not None:
             here = domain_of(host.host)
@@ -254,6 +309,10 @@ class TrapGuard(FrontierHook):
     # commits
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        if self._held:
+            self._settle()
+        if is_last and self._texts is not None:
+            self._texts.flush()
         for key, value in self._pending.items():
             batch.put(Family.META, key, value)
         domains = self._domains
@@ -272,7 +331,14 @@ class TrapGuard(FrontierHook):
         """Forget what is remembered of rows, because hosts have come or gone between two commits."""
         if self._domains is not None:
             self._domains.clear()
+        self._held.clear()
         self._profiles.forget()
+
+
+def _fresh(host: Host, profile: HostProfile, path: str, new: Sequence[Url]) -> int:
+    """Count the new URLs that speak for the page at `path` on which they were found, see `sign_page`."""
+    pattern, own = path_pattern(path), [url.path for url in new if url.host == host.host]
+    return len(new) - len(own) + sum(profile.budgets.counts(path, pattern) for path in own)
 
 
 def _signature(page: Page, depth: int) -> PageSignature:

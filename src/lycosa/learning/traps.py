@@ -10,9 +10,10 @@ folders are one `+`, so that a path loop stays one family however deep it gets. 
 No trap is known by name. A page is *dull* when it says nothing new: its text was on this host before; or its family has
 had a copy of the same document before (the first copy of each counts neither way: a mirror ends, a trap does not); or
 its family gets ever deeper (each page a link further from the start than the last) and its text differs from an earlier
-one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something to say earns
-three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it waits, twice
-as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
+one in numbers only, or is next to nothing in the same frame. A near-copy of a known text is judged as a copy is: that
+is known a little later, and until then a page that seems good is held (`settle`). A family has credit: a page with
+something to say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without
+credit it waits, twice as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
 
 Pure: `now` is an argument (wall clock: waits outlive a restart); memory a host is bounded. `claim` comes before a
 request, `note` after it.
@@ -233,12 +234,25 @@ class PatternBudgets:
         family = self._dull.get(family_key(path))
         return path_pattern(path) != pattern and (family is None or not family.is_slowed)
 
-    def note(self, path: str, page: PageSignature, now: float) -> Judgement:
-        """Judge a page that was fetched, and change its family's credit. A guess has hit only if its page is good."""
+    def note(self, path: str, page: PageSignature, now: float, *, holds_good: bool = False) -> Judgement:
+        """Judge a page that was fetched, and change its family's credit. A guess has hit only if its page is good. With
+        `holds_good`, a page that is good changes nothing before it is settled."""
         key = family_key(path)
         family = self._family(key, page.depth)
         family.pages += 1
         judgement = self._judge(family, page)
+        if not (holds_good and judgement is Judgement.GOOD):
+            self._apply(key, family, judgement, now)
+        return judgement
+
+    def settle(self, path: str, judgement: Judgement, now: float) -> None:
+        """Have the family of a page that was held earn or pay what it is worth."""
+        key = family_key(path)
+        family = self._dull.get(key) or self._harmless.get(key)
+        if family is not None:  # it was not forgotten
+            self._apply(key, family, judgement, now)
+
+    def _apply(self, key: int, family: UrlFamily, judgement: Judgement, now: float) -> None:
         family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
         if judgement > 0:
             family.waits = 0
@@ -249,7 +263,6 @@ class PatternBudgets:
             if family.is_slowed:
                 family.until = now + FIRST_WAIT_S * 2**family.waits
                 family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more than one may be in flight
-        return judgement
 
     def is_known_text(self, page: PageSignature) -> bool:
         """Return whether this text was on the host before; only then does `fresh` matter."""

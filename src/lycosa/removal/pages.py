@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.crawl import INBOX_FOLDER, Counters, Totals, counts_row, load_counts
+from lycosa.duplicates import INDEX_FOLDER
 from lycosa.errors import SettingsError
 from lycosa.frontier import HostRow, QueueEntry, RequestKind, UrlRow, UrlState, pack_host, unpack_host
 from lycosa.graph import LINK_INDEX_FOLDER, cut_feed, rebuild_link_index
@@ -375,6 +376,7 @@ class _ShardRemoval:
         delete_index(path)
         cut_feed(self._state, path)
         shutil.rmtree(path / LINK_INDEX_FOLDER, ignore_errors=True)
+        shutil.rmtree(path / INDEX_FOLDER, ignore_errors=True)
         rebuild_link_index(self._collection)
 
     def _clean_logs(self) -> None:

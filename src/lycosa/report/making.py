@@ -85,7 +85,7 @@ class SiteReport:
         if rule.needs is Need.SITEMAPS and not survey.sitemaps:
             return "no stored sitemap could be read"
         if rule.needs is Need.CLUSTERS and not survey.has_near:
-            return "the collection has no clusters of near-duplicates"
+            return "no page has enough text to be compared"
         return ""
 
     @property

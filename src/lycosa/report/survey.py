@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from lycosa.duplicates import Relation, duplicate_pages
 from lycosa.errors import LycosaError
 from lycosa.frontier import KEY_END, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.graph import current_link_index, incoming_links
@@ -83,6 +84,7 @@ def take_in(collection: CollectionStore, database: ReportDatabase, progress: Pro
     _StateReader(collection, database, survey).read()
     database.index_pages()
     _read_sitemaps(collection, database, survey)
+    _read_clusters(collection, database, survey)
     _read_bodies(collection, database, survey, progress or (lambda done, pages: None))
     _read_links(collection, database)
     return survey
@@ -160,6 +162,7 @@ class _StateReader:
         if state == "page" and host.is_internal:
             survey.pages += 1
             survey.has_times |= bool(page.took_ms)
+            survey.has_near |= bool(page.simhash)
             survey.first_s = min(survey.first_s or page.fetched_s, page.fetched_s)
             survey.last_s = max(survey.last_s, page.fetched_s)
         return (
@@ -216,6 +219,18 @@ def _folder(url: str) -> str:
     """Host and first folder."""
     parts = url.split("/", 4)
     return f"{parts[2]}/{parts[3]}/"[:FOLDER_CHARS] if len(parts) > 4 else f"{parts[2]}/"[:FOLDER_CHARS]
+
+
+def _read_clusters(collection: CollectionStore, database: ReportDatabase, survey: Survey) -> None:
+    """Which pages are near-copies of others, each with the representative of its cluster."""
+    if not survey.has_near:
+        return
+    pages = duplicate_pages(collection.state, relation=Relation.NEAR)
+    rows = ((uid(page.url), uid(page.representative)) for page in pages)
+    while some := list(islice(rows, AT_ONCE)):
+        database.update(
+            "insert or ignore into near select p.id, f.id from page as p, page as f where p.uid = ? and f.uid = ?", some
+        )
 
 
 # the archive

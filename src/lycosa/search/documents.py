@@ -48,9 +48,9 @@ from lycosa.web import (
     media_kind,
     native,
     parse_date,
-    simhash,
     split_url,
     split_words,
+    text_sketch,
     url_from_key,
     url_key,
 )
@@ -293,7 +293,7 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
     if parts := parts_in(page.title, page.url, page.text[:TEXT_CHARS]):
         values["parts"] = terms(parts, PARTS_LANGUAGE)
     if page.canonical:
-        values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": simhash(page.text)}
+        values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": text_sketch(page.text)}
     return tantivy.Document.from_dict(values, schema())
 
 

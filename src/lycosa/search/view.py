@@ -44,7 +44,7 @@ from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, page_at, pages_at
-from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, url_from_key, url_key
+from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, text_sketch, url_from_key, url_key
 
 COPIES_SHOWN = 5
 _READ_FOR_SPELLING = 3  # pages with a word that is suggested
@@ -350,7 +350,7 @@ class SearchView:
     def _sketch(self, number: int) -> int:
         """A sketch of the text of a page, as the index has it of others; 0 if there is no text."""
         (key,), (row,) = self._rows([number])
-        return simhash(self._read(url_from_key(key), row).text) if key and row else 0
+        return text_sketch(self._read(url_from_key(key), row).text) if key and row else 0
 
     def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
         """The URLs alone of what a query finds, without a look into the archive."""
@@ -385,7 +385,7 @@ class SearchView:
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in about.values()])
         found, now = [], time.time()
         highlighters: dict[int, Highlighter] = {}
-        hashes: dict[str, int] = {}
+        hashes: dict[str, bytes] = {}
         for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
             if key is None or row is None or has_expired(row, now):
                 continue  # gone since the state was read, or not to be found any more
@@ -394,7 +394,7 @@ class SearchView:
                 highlighters[speaks] = Highlighter(words, LANGUAGES[speaks], prefixes)
             url = url_from_key(key)
             read = self._read(url, row)
-            text_hash = simhash(read.text)
+            text_hash = row.simhash or simhash(read.text)
             near = next((better for better, other in hashes.items() if are_near(text_hash, other)), "")
             hashes[url] = text_hash
             found.append(self._result(hit, url, row, read, highlighters[speaks], copies.get(cluster, []), near))

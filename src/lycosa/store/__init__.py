@@ -60,6 +60,7 @@ from lycosa.store.joined import (
 from lycosa.store.packed import RecordLeftOut, unpack_warc
 from lycosa.store.page_rows import (
     REDIRECTS,
+    SELF_CANONICAL,
     SITEMAP,
     LinkRow,
     PageHead,
@@ -118,7 +119,8 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
-    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "FORGOTTEN_FILE", "MOVED_RECORD", "REDIRECTS", "SHARDED_FILE",
+    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "FORGOTTEN_FILE", "MOVED_RECORD", "REDIRECTS", "SELF_CANONICAL",
+    "SHARDED_FILE",
     "SHARDS_FOLDER", "SITEMAP", "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore",
     "CollectionStore", "Fetched", "Forgotten", "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow",
     "MovedRecord", "OriginalRecord", "PageHead", "PageRow", "PatchBase", "RecordLeftOut", "RevisitProfile", "State",

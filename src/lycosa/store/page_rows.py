@@ -17,6 +17,7 @@ from lycosa.store.state import State
 from lycosa.web import Purpose, RobotsDirectives, objection, usage
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
+SELF_CANONICAL = "="  # in place of a canonical URL: the page's own
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
 
@@ -32,7 +33,9 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it. `fields` are
     those that pipelines have added, packed (`crawl.pipeline`). `requisite`: a page needs it to be shown, from
     which it is so many steps away. `preferences` is what was said on its use when it was fetched
-    (`web.preferences`). `is_followed_only`: its links were read, and its body was not wanted (`--keep`)."""
+    (`web.preferences`). `is_followed_only`: its links were read, and its body was not wanted (`--keep`). `simhash` is
+    that of its text (`web.similarity`), empty where the text is short and in rows that do not know it; `canonical` the
+    URL that the page names as canonical, `SELF_CANONICAL` for its own."""
 
     status: int
     fetched_s: float
@@ -72,6 +75,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     requisite: int = 0
     preferences: str = ""
     is_followed_only: bool = False
+    simhash: bytes = b""
+    canonical: str = ""
 
     @property
     def is_sitemap(self) -> bool:

@@ -117,8 +117,9 @@ if TYPE_CHECKING:
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.metadata import PageMetadata, page_metadata
     from lycosa.web.pdf import PdfText, can_read_pdf, read_pdf
-    from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
+    from lycosa.web.readable import extract_readable, extract_text
     from lycosa.web.requisites import document_requisites
+    from lycosa.web.similarity import BLOCK_BITS, NEAR_BITS, are_near, simhash, simhash_distance, text_sketch
     from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
     from lycosa.web.usage_files import MAX_USAGE_FILE_BYTES, TDMREP_PATH, read_reservations, read_terms
@@ -133,8 +134,9 @@ __getattr__ = open_lazily(
         "hazard": "cut_if_unsafe",
         "metadata": "PageMetadata page_metadata",
         "pdf": "PdfText can_read_pdf read_pdf",
-        "readable": "are_near extract_readable extract_text simhash",
+        "readable": "extract_readable extract_text",
         "requisites": "document_requisites",
+        "similarity": "BLOCK_BITS NEAR_BITS are_near simhash simhash_distance text_sketch",
         "surt": "surt_key",
         "text": "page_of_text",
         "usage_files": "MAX_USAGE_FILE_BYTES TDMREP_PATH read_reservations read_terms",
@@ -143,6 +145,7 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
+    "BLOCK_BITS",
     "BUCKET_BYTES",
     "CACHED_HOSTS",
     "DIGEST_BYTES",
@@ -153,6 +156,7 @@ __all__ = [
     "MAX_URL_BYTES",
     "MAX_USAGE_FILE_BYTES",
     "MAX_VOLATILE_PARTS",
+    "NEAR_BITS",
     "RELEVANCE_BANDS",
     "SNIFF_BYTES",
     "TDMREP_PATH",
@@ -263,9 +267,11 @@ __all__ = [
     "selected_and_marked_parts",
     "selected_parts",
     "simhash",
+    "simhash_distance",
     "split_url",
     "split_words",
     "surt_key",
+    "text_sketch",
     "three_letters",
     "to_utf8",
     "url_from_key",

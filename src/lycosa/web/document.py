@@ -76,9 +76,10 @@ class TextCodes(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A body on its way to an analyser: content coding undone, encoding known; its digests are handed on to
-    the page. `wants_main`: the page should have its main text, if that costs no second parse. `follow`: it should have
-    the links that are followed by these rules, if they can be told in the same step."""
+    """A body on its way to an analyser: content coding undone, encoding known; its digests are handed on to the page.
+    `wants_main`: the page should have its main text, if that costs no second parse. `wants_simhash`: it should have the
+    SimHash of its main text. `follow`: it should have the links that are followed by these rules, if they can be told
+    in the same step."""
 
     body: bytes
     url: str
@@ -88,6 +89,7 @@ class Document(msgspec.Struct, frozen=True):
     digest: bytes = b""
     content_language: str | None = None
     wants_main: bool = False
+    wants_simhash: bool = False
     follow: LinkRules | None = None
 
 
@@ -112,7 +114,7 @@ class Page(msgspec.Struct, frozen=True):
     level and text. `is_volatile`: it has marks of volatile parts, or what looks like them. `text_utf8` is the text as
     bytes, because most callers never need its characters.
     `is_cut`: only the beginning was analysed, since the whole was built to choke a parser. `readable` and `followed`
-    are there only if they were asked for, and the kernel read the page.
+    are there only if they were asked for, and the kernel read the page; `simhash` (see there) if it was asked for.
     """
 
     url: str
@@ -136,6 +138,7 @@ class Page(msgspec.Struct, frozen=True):
     is_cut: bool = False
     is_volatile: bool = False
     readable: Readable | None = None
+    simhash: bytes = b""
     followed: FollowedLinks | None = None
 
     @property

@@ -59,12 +59,14 @@ def analyse_page(
     fingerprint: int | None = None,
     digest: bytes | None = None,
     wants_main: bool = False,
+    wants_simhash: bool = False,
     follow: LinkRules | None = None,
 ) -> Page:
     """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
 
     Who has made the digests already hands them on, since a body is long. `wants_main` and `follow`: the page should
-    have its main text, and the links that are followed by these rules, if that costs no second step.
+    have its main text, and the links that are followed by these rules, if that costs no second step. `wants_simhash`:
+    it should have the SimHash of its main text.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
     fingerprint = document_fingerprint(body) if fingerprint is None else fingerprint
@@ -74,7 +76,11 @@ def analyse_page(
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     language = _first_language(content_language)
     encoding = charset_of(body, media)
-    page = analyser(Document(body, url, media, encoding, fingerprint, digest, language, wants_main, follow))
+    page = analyser(
+        Document(body, url, media, encoding, fingerprint, digest, language, wants_main, wants_simhash, follow)
+    )
+    if wants_simhash and not (has_main_text(media) and is_built_in(analysers, media)):
+        page = msgspec.structs.replace(page, simhash=_simhash_of(page.text))
     if wants_main and page.readable is None and not (has_main_text(media) and is_built_in(analysers, media)):
         read = Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
         return msgspec.structs.replace(page, readable=read)
@@ -99,7 +105,18 @@ def analyse_html(document: Document) -> Page:
 def _parsed(document: Document) -> Page:
     from lycosa.web import html  # lazy: the parser takes 30 ms that no start waits for, and few pages need it
 
-    return html.analyse_html(document)
+    page = html.analyse_html(document)
+    if document.wants_simhash:
+        from lycosa.web.comparable import comparable_simhash  # lazy: as above
+
+        page = msgspec.structs.replace(page, simhash=comparable_simhash(document))
+    return page
+
+
+def _simhash_of(text: str) -> bytes:
+    from lycosa.web.similarity import simhash  # lazy: numpy, which few documents need here
+
+    return simhash(text)
 
 
 def html_document(
@@ -109,6 +126,7 @@ def html_document(
     content_type: str | None = None,
     content_language: str | None = None,
     wants_main: bool = False,
+    wants_simhash: bool = False,
     follow: LinkRules | None = None,
 ) -> Document | None:
     """The document of `body`, without digests, for whoever has the kernel read it; None where it is not HTML."""
@@ -116,14 +134,17 @@ def html_document(
     if not has_main_text(media):
         return None
     language = _first_language(content_language)
-    return Document(body, url, media, charset_of(body, media), 0, b"", language, wants_main, follow)
+    return Document(body, url, media, charset_of(body, media), 0, b"", language, wants_main, wants_simhash, follow)
 
 
-def kernel_arguments(document: Document) -> tuple[str, bool, bool, tuple[str, tuple[bool, bool, int, int]] | None]:
+def kernel_arguments(
+    document: Document,
+) -> tuple[str, bool, bool, bool, tuple[str, tuple[bool, bool, int, int]] | None]:
     """What the kernel has to know of an HTML document beside its bytes."""
     rules = document.follow
     follow = None if rules is None else (document.url, rules.for_kernel)
-    return document.charset, document.media.kind is MediaKind.XHTML, document.wants_main, follow
+    is_xml = document.media.kind is MediaKind.XHTML
+    return document.charset, is_xml, document.wants_main, document.wants_simhash, follow
 
 
 def read_natively(document: Document) -> Page | None:
@@ -139,9 +160,8 @@ def page_from_kernel(document: Document, found: Any) -> Page:
 
 
 def _page_of(document: Document, found: Any) -> Page:
-    (title, description, canonical, language, base_href, robots), columns, text, main, followed, is_cut, is_volatile = (
-        found
-    )
+    head, columns, text, main, simhash, followed, is_cut, is_volatile = found
+    title, description, canonical, language, base_href, robots = head
     links = escape_queries(written := Links(*columns), document.charset)
     if followed is not None:
         base = base_url(document.url, base_href)
@@ -170,6 +190,7 @@ def _page_of(document: Document, found: Any) -> Page:
         is_cut=is_cut or len(written) >= MAX_LINKS,
         is_volatile=is_volatile,
         readable=None if main is None else readable_of(document, main),
+        simhash=simhash,
     )
 
 

@@ -6,10 +6,7 @@ the blocks of a page and says which are for reading, `text_of` and `markdown_of`
 did not come with the crawl, and by whoever shows a stored document.
 """
 
-import re
-
 import msgspec
-import xxhash
 
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Analysers, Document, Readable
@@ -23,8 +20,6 @@ from lycosa.web.url import base_url, join_map
 
 UNSHOWN = "data-nosnippet"
 _IN_TARGET = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "\n": "", "\t": ""})  # what would end a link's target
-_SHINGLE_WORDS = 3  # words in a row that count as one feature of a text
-_NEAR_BITS = 3  # that the hashes of near texts differ in at the most
 
 
 def extract_readable(
@@ -91,22 +86,3 @@ def with_targets(markdown: str, base: str) -> str:
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
     """The text alone, a line for each block."""
     return extract_readable(body, url=url, content_type=content_type, analysers=analysers).text
-
-
-def simhash(text: str) -> int:
-    """64 bits of a main text that are nearly the same for nearly the same texts: of each bit, what most of the hashes
-    of its shingles have; 0 for no text. `are_near` compares two."""
-    kernel = native()
-    if kernel is not None:
-        return int(kernel.simhash(text))
-    words = [word for word in re.split("[ \n]", text) if word]
-    size = min(_SHINGLE_WORDS, len(words))
-    shingles = (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
-    hashes = [f"{xxhash.xxh3_64_intdigest(shingle.encode()):064b}" for shingle in shingles] if words else []
-    bits = ("1" if 2 * bit.count("1") > len(hashes) else "0" for bit in zip(*hashes, strict=True))
-    return int("".join(bits) or "0", 2)
-
-
-def are_near(one: int, other: int) -> bool:
-    """Whether two texts are nearly the same, by their hashes; texts without words are not."""
-    return one != 0 != other and (one ^ other).bit_count() <= _NEAR_BITS

@@ -1,0 +1,20 @@
+"""Copies and near-copies of pages: an index of SimHashes on disk, what a crawl knows by it, and the clusters of a
+collection. Its modules need NumPy and are imported when a name is first used."""
+
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
+
+if TYPE_CHECKING:
+    from lycosa.duplicates.clusters import DuplicatePage, Relation, duplicate_pages
+    from lycosa.duplicates.index import SimHashIndex
+    from lycosa.duplicates.known import KnownTexts
+
+INDEX_FOLDER = "similar"  # in a collection: the texts that its crawl knows
+
+__getattr__ = open_lazily(
+    __name__,
+    {"clusters": "DuplicatePage Relation duplicate_pages", "index": "SimHashIndex", "known": "KnownTexts"},
+)
+
+__all__ = ["INDEX_FOLDER", "DuplicatePage", "KnownTexts", "Relation", "SimHashIndex", "duplicate_pages"]

@@ -1,0 +1,236 @@
+"""The index of SimHashes: all known ones that are near a given one, at once for many.
+
+Two SimHashes are near if at most three of the bits that are sure in both differ (`web.similarity`). Then at least one
+of their four blocks of 16 bits has no such bit. So each entry stands in four tables, one a block, under its 16 bits
+with both values of its two unsure bits; who looks up asks under both values of its own: 16 entries and 16 questions
+each, and every near entry is among what is found.
+
+The entries are in segments, files that are never changed and mapped into memory, and the newest in memory, where they
+are compared one by one. Eight segments of one size become one, up to `MOST_IN_SEGMENT`. Of a part of a table, the
+newest `MOST_IN_PART` are looked at: pages made from one template can fill it, and the time of a look-up stays
+bounded. What a kill takes is the newest entries; an index that cannot be read begins anew. Called by `KnownTexts` and
+by `clusters`.
+
+    segment   b"lycosaNT" · entries (8 bytes) · their bits and unsure bits (16 bytes each) · where each part of the
+              tables begins (4 bytes each) · numbers of entries in the order of the tables (64 bytes an entry)
+"""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lycosa.errors import storage_error
+from lycosa.web import BLOCK_BITS, NEAR_BITS
+
+MOST_NEWEST = 1_024
+MERGED_AT_ONCE = 8
+MOST_IN_SEGMENT = 524_288  # 43 MB; to merge them takes a fifth of a second
+MOST_IN_PART = 1_024
+MOST_COMPARED = 500_000  # entries at a time, some 30 MB
+_MAGIC = b"lycosaNT"
+_HEADER_BYTES = 16
+_BLOCKS = 64 // BLOCK_BITS
+_PARTS = _BLOCKS << BLOCK_BITS  # of all tables
+_FORMS = 4  # of a block: each of its two unsure bits is 0 or 1
+_ENDING = ".texts"
+
+Hashes = npt.NDArray[np.uint64]  # a row each: bits, unsure bits
+Numbers = npt.NDArray[np.int64]
+
+
+class NearPairs(NamedTuple):
+    """What was found, in columns: the place of the one that was asked for, the number of the entry that is near it, and
+    the number of sure bits in which they differ; in the order of the places."""
+
+    asked: Numbers
+    entry: Numbers
+    distance: Numbers
+
+
+def unpacked(packed: bytes | bytearray) -> Hashes:
+    """SimHashes that are packed one after the other."""
+    return np.frombuffer(packed, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def distances(hashes: Hashes, others: Hashes) -> npt.NDArray[np.uint8]:
+    """How many sure bits differ, one for one."""
+    differ = hashes ^ others
+    sure = hashes[..., 1] | others[..., 1]
+    np.invert(sure, out=sure)
+    sure &= differ[..., 0]
+    counts: npt.NDArray[np.uint8] = np.bitwise_count(sure)
+    return counts
+
+
+def near_among(hashes: Hashes, others: Hashes) -> NearPairs:
+    """All near pairs, each compared with each: for a few hundred."""
+    found = distances(hashes[:, None], others[None, :])
+    asked, entry = np.nonzero(found <= NEAR_BITS)
+    return NearPairs(asked, entry, found[asked, entry].astype(np.int64))
+
+
+def _parts(hashes: Hashes) -> list[Numbers]:
+    """Under which parts of each table SimHashes stand: four numbers each."""
+    found = list[Numbers]()
+    for block in range(_BLOCKS):
+        values = (hashes >> np.uint64(block * BLOCK_BITS)).astype(np.uint16).astype(np.int64)
+        value, mask = values[:, 0] & ~values[:, 1], values[:, 1]
+        low = mask & -mask
+        found.append(np.stack((value, value | low, value | (mask ^ low), value | mask), axis=1))
+    return found
+
+
+class _Segment:
+    """One file of entries, mapped into memory. `first` is the number of its first entry."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path, self.first = path, first
+        data = np.asarray(np.memmap(path, np.uint8, "r"))
+        self.count = int(data[8:_HEADER_BYTES].view("<u8")[0]) if len(data) > _HEADER_BYTES else -1
+        ends = np.cumsum([_HEADER_BYTES, 16 * self.count, 4 * (_PARTS + 1), 64 * self.count]).tolist()
+        if bytes(data[:8]) != _MAGIC or len(data) != ends[-1]:
+            raise ValueError(f"{path} is no segment")
+        hashes, starts, entries = (data[start:end] for start, end in pairwise(ends))
+        self.hashes = hashes.view("<u8").reshape(-1, 2)
+        self._starts, self._entries = starts.view("<u4"), entries.view("<u4")
+
+    def near(self, hashes: Hashes, parts: Numbers) -> NearPairs:
+        """The entries that are near each of these, which stand in 16 `parts` each; one can be there more than once."""
+        starts, ends = self._starts[parts].astype(np.int64), self._starts[parts + 1].astype(np.int64)
+        counts = np.minimum(ends - starts, MOST_IN_PART)
+        starts = ends - counts  # the newest
+        totals = np.cumsum(counts.sum(axis=1))
+        found, at = [], 0
+        while at < len(hashes):
+            before = int(totals[at - 1]) if at else 0
+            end = max(at + 1, int(np.searchsorted(totals, before + MOST_COMPARED, "right")))
+            asked, entry, distance = self._compare(hashes[at:end], starts[at:end], counts[at:end])
+            found.append(NearPairs(asked + at, entry, distance))
+            at = end
+        return _joined(found)
+
+    def _compare(self, hashes: Hashes, starts: Numbers, counts: Numbers) -> NearPairs:
+        each, asked = counts.ravel(), np.arange(len(hashes))
+        ends = np.cumsum(each)
+        places = np.arange(ends[-1])
+        places += np.repeat(starts.ravel() - ends + each, each)
+        entries, per_hash = self._entries[places], counts.sum(axis=1)
+        differ = distances(np.take(self.hashes, entries, axis=0), np.repeat(hashes, per_hash, axis=0))
+        near = np.flatnonzero(differ <= NEAR_BITS)
+        asked = np.searchsorted(np.cumsum(per_hash), near, "right")
+        return NearPairs(asked, entries[near].astype(np.int64) + self.first, differ[near].astype(np.int64))
+
+
+def _joined(parts: list[NearPairs]) -> NearPairs:
+    """The pairs of all parts, each once and in order."""
+    asked, entry, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if len(asked) > 1:
+        order = np.lexsort((entry, asked))
+        asked, entry, distance = asked[order], entry[order], distance[order]
+        is_first = np.append(True, (asked[1:] != asked[:-1]) | (entry[1:] != entry[:-1]))
+        asked, entry, distance = asked[is_first], entry[is_first], distance[is_first]
+    return NearPairs(asked, entry, distance)
+
+
+class SimHashIndex:
+    """The index in a folder, which is made when there is something to write. Entries have numbers, in the order in
+    which they were added."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._segments: list[_Segment] = []
+        self._newest, self._newest_count = np.empty((MOST_NEWEST, 2), np.uint64), 0
+        self._next_file = 0
+        self._open()
+
+    def __repr__(self) -> str:
+        return f"<SimHashIndex entries={len(self)} segments={len(self._segments)}>"
+
+    def __len__(self) -> int:
+        return self._written + self._newest_count
+
+    @property
+    def _written(self) -> int:
+        return sum(segment.count for segment in self._segments)
+
+    def _open(self) -> None:
+        paths = sorted(self._folder.glob(f"*{_ENDING}"))
+        try:
+            for path in paths:
+                self._segments.append(_Segment(path, self._written))
+                self._next_file = int(path.stem) + 1
+        except (OSError, ValueError):  # nothing but the thrift of a crawl depends on it
+            self._segments.clear()
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def near(self, hashes: Hashes) -> NearPairs:
+        """The entries that are near each of these."""
+        parts = np.concatenate([part + (table << BLOCK_BITS) for table, part in enumerate(_parts(hashes))], axis=1)
+        found = [segment.near(hashes, parts) for segment in self._segments]
+        newest = near_among(hashes, self._newest[: self._newest_count])
+        found.append(newest._replace(entry=newest.entry + self._written))
+        return _joined(found)
+
+    def entries(self, numbers: Numbers) -> Hashes:
+        """The entries with these numbers."""
+        found = np.empty((len(numbers), 2), np.uint64)
+        newest = (self._written, self._newest[: self._newest_count])
+        for first, hashes in [*((segment.first, segment.hashes) for segment in self._segments), newest]:
+            here = (numbers >= first) & (numbers < first + len(hashes))
+            found[here] = hashes[numbers[here] - first]
+        return found
+
+    def add(self, hashes: Hashes) -> None:
+        """Adds entries."""
+        at = 0
+        while at < len(hashes):
+            room = min(len(hashes) - at, MOST_NEWEST - self._newest_count)
+            self._newest[self._newest_count : self._newest_count + room] = hashes[at : at + room]
+            self._newest_count, at = self._newest_count + room, at + room
+            if self._newest_count == MOST_NEWEST:
+                self.flush()
+
+    def flush(self) -> None:
+        """Writes the newest entries to disk."""
+        if not self._newest_count:
+            return
+        self._write(self._newest[: self._newest_count])
+        self._newest_count = 0
+        while self._is_merge_due():
+            old = self._segments[-MERGED_AT_ONCE:]
+            hashes = np.concatenate([segment.hashes for segment in old])
+            del self._segments[-MERGED_AT_ONCE:]
+            self._write(hashes)
+            for segment in old:
+                segment.path.unlink(missing_ok=True)
+
+    def _is_merge_due(self) -> bool:
+        counts = [segment.count for segment in self._segments[-MERGED_AT_ONCE:]]
+        is_even = len(counts) == MERGED_AT_ONCE and counts[0] <= MERGED_AT_ONCE * counts[-1] // 2
+        return is_even and sum(counts) <= MOST_IN_SEGMENT
+
+    def _write(self, hashes: Hashes) -> None:
+        starts, entries = np.zeros(_PARTS + 1, "<u4"), list[npt.NDArray[np.uint32]]()
+        counts = list[Numbers]()
+        for part in _parts(hashes):
+            keys = part.astype(np.uint16).ravel()  # which are sorted in linear time
+            counts.append(np.bincount(keys, minlength=1 << BLOCK_BITS))
+            entries.append((np.argsort(keys, kind="stable") // _FORMS).astype("<u4"))  # the newest are last
+        np.cumsum(np.concatenate(counts), out=starts[1:])
+        path = self._folder / f"{self._next_file:08d}{_ENDING}"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            new = path.with_suffix(".new")
+            with new.open("wb") as file:
+                file.write(_MAGIC + len(hashes).to_bytes(8, "little"))
+                for column in (hashes.astype("<u8"), starts, *entries):
+                    file.write(column.tobytes())
+            new.replace(path)
+            self._segments.append(_Segment(path, self._written))
+        except OSError as error:
+            raise storage_error(error, path=path, doing="writing the index of texts") from error
+        self._next_file += 1

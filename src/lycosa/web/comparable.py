@@ -1,0 +1,56 @@
+"""The text by which HTML pages are compared: that of the main element, else of the body, without navigation and links.
+
+It is read in the same pass as the rest of a page, so that it costs a crawl next to nothing, and is rougher than the
+main text that people read (`readable`): only its words count. The text of links is left out because lists of other
+pages are what copies differ in. This is the specification of native/src/comparable.rs, which finds the same. Pure.
+Called by `page` for documents that need a tree.
+"""
+
+import re
+
+from selectolax.lexbor import LexborNode
+
+from lycosa.web.document import Document
+from lycosa.web.html import parse_html
+from lycosa.web.similarity import simhash
+
+_HIDDEN = "script,style,noscript,iframe,noembed,noframes"
+_MAY_NAVIGATE = (
+    "nav,footer,[role=navigation],[role=contentinfo],[id^=nav],[class*=nav],[class*=breadcrumb],[class*=sidebar]"
+)
+_NAVIGATION = re.compile(r"(?:^|[- \t\n\f\r])nav|breadcrumb|sidebar")  # of a class; "canavan" is none
+_ROLES = frozenset(("navigation", "contentinfo"))
+_ROOTS = frozenset(("html", "body", "main", "title"))
+
+
+def comparable_simhash(document: Document) -> bytes:
+    """The SimHash of the text of an HTML document; empty where that is too short."""
+    tree, _ = parse_html(document)
+    mains = tree.css("main")
+    for node in tree.css(_HIDDEN):
+        node.decompose(recursive=False)
+    if tree.body is None:
+        return b""
+    root = mains[0] if len(mains) == 1 and len(tree.css("main")) == 1 else tree.body
+    skipped = [*filter(_is_navigation, root.css(_MAY_NAVIGATE)), *filter(_is_link, root.css("a"))]
+    for node in reversed(skipped):
+        node.decompose(recursive=False)
+    return simhash(root.text(separator="\0"))
+
+
+def _is_link(anchor: LexborNode) -> bool:
+    attributes = anchor.attributes
+    return "href" in attributes or attributes.get("xlink:href") is not None
+
+
+def _is_navigation(node: LexborNode) -> bool:
+    """Whether an element is navigation, or what stands on every page."""
+    if node.tag in _ROOTS:
+        return False
+    attributes = node.attributes
+    return (
+        node.tag in ("nav", "footer")
+        or attributes.get("role") in _ROLES
+        or (attributes.get("id") or "").startswith("nav")
+        or _NAVIGATION.search(attributes.get("class") or "") is not None
+    )

@@ -1,0 +1,70 @@
+"""The SimHash of a text: 64 bits that are nearly the same for nearly the same texts.
+
+Each bit is what most of the hashes of a text's shingles (three words in a row) have. Bits that were decided by few
+votes change first when a text is edited, so that the two closest of each block of 16 are marked as *unsure*: two texts
+are near if they differ in at most three bits that are sure in both. That finds texts of which some five of a hundred
+shingles differ; by all 64 bits it would be one of a hundred. A text of fewer than `LEAST_WORDS` has no SimHash: one
+other word changes three shingles, which is more than five of a hundred there, so that nearness would say nothing.
+
+Packed: the bits and the mask of the unsure ones, eight bytes each. `simhash` is the twin of the kernel's. Pure. Called
+by the analysis of pages; `duplicates` looks them up.
+"""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from lycosa.web.kernel import native
+
+LEAST_WORDS = 60
+NEAR_BITS = 3  # sure bits that near texts differ in at the most
+BLOCK_BITS, UNSURE = 16, 2  # of each block, so many bits are unsure
+Hashes = npt.NDArray[np.uint64]
+_BITS = 64
+# Scripts that are written without spaces: each character is a word.
+_WIDE = "\u0e00-\u0eff\u2e80-\U0010ffff"
+_WORD = re.compile(f"[^\0- {_WIDE}]+|[{_WIDE}]")
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads what the sum of three hashes has in its low bits
+
+
+def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
+    """The SimHash of a text, packed; empty for one with fewer words, three at the least."""
+    kernel = native()
+    if kernel is not None:
+        packed: bytes = kernel.simhash(text, least_words)
+        return packed
+    words = _WORD.findall(text)
+    if len(words) < max(3, least_words):
+        return b""
+    hash_of = {word: xxhash.xxh3_64_intdigest(word.encode()) for word in set(words)}
+    hashes = np.array([hash_of[word] for word in words], np.uint64)
+    mixed = (hashes[:-2] + _rotated(hashes[1:-1], 21) + _rotated(hashes[2:], 42)) * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    ones = np.unpackbits(mixed.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").sum(0, np.int64)
+    leads = 2 * ones - len(mixed)
+    bits = sum(1 << place for place in np.flatnonzero(leads > 0).tolist())
+    closest = np.argsort(np.abs(leads).reshape(-1, BLOCK_BITS), axis=1, kind="stable")[:, :UNSURE]
+    places = closest + np.arange(0, _BITS, BLOCK_BITS)[:, None]
+    return bits.to_bytes(8) + sum(1 << place for place in places.ravel().tolist()).to_bytes(8)
+
+
+def _rotated(hashes: Hashes, by: int) -> Hashes:
+    return hashes << np.uint64(by) | hashes >> np.uint64(_BITS - by)
+
+
+def text_sketch(text: str) -> int:
+    """The bits of the SimHash of any text, for whoever compares in other ways; 0 for a word or two."""
+    return int.from_bytes(simhash(text, least_words=0)[:8])
+
+
+def are_near(one: bytes, other: bytes) -> bool:
+    """Whether two texts are nearly the same, by their SimHashes; those without one are not."""
+    return bool(one and other) and simhash_distance(one, other) <= NEAR_BITS
+
+
+def simhash_distance(one: bytes, other: bytes) -> int:
+    """How many bits two SimHashes differ in, without those that are unsure in either."""
+    bits, unsure = int.from_bytes(one[:8]), int.from_bytes(one[8:])
+    return ((bits ^ int.from_bytes(other[:8])) & ~(unsure | int.from_bytes(other[8:]))).bit_count()
