@@ -60,7 +60,8 @@ MAY_IMPORT["removal"] = MAY_IMPORT["search"] | {"search"}
 MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "identity", "notify", "removal", "report", "sessions"}
 MAY_IMPORT["__init__"] = {"api", "version"}
 MAY_IMPORT["cluster"] = MAY_IMPORT["api"] | {"api"}
-MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "replay", "simweb"}
+MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "replay", "serve", "simweb"}
+MAY_IMPORT["serve"] = MAY_IMPORT["api"] | {"api", "replay"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 

@@ -20,7 +20,7 @@ from lycosa.errors import LycosaError, StoreError
 from lycosa.version import __version__
 
 # These commands install their own handler of Ctrl-C; until then it ends the process at once.
-HANDLE_INTERRUPT_THEMSELVES = ("crawl", "recrawl", "cluster")
+HANDLE_INTERRUPT_THEMSELVES = ("crawl", "recrawl", "cluster", "serve")
 
 # group -> command -> its module and what it does; a summary fits into a line of 80 columns
 COMMANDS = {
@@ -44,6 +44,7 @@ COMMANDS = {
     "Inspecting and maintaining": {
         "report": ("report", "Report what is broken, doubled, missing or slow on a site."),
         "duplicates": ("duplicates", "Show pages that are copies or near-copies of each other."),
+        "serve": ("serve", "Show a collection in a browser, live, and steer its crawl."),
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),

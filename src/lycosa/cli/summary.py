@@ -106,12 +106,8 @@ def _next_commands(
 
 
 def as_json(stats: CrawlStats, **more: object) -> bytes:
-    """One JSON object. `failed`, `dropped` and `ignored` are counts; `failed_by` and the like say why."""
-    facts = msgspec.to_builtins(stats)
-    for name in ("failed", "dropped", "ignored"):
-        facts[f"{name}_by"] = facts[name]
-        facts[name] = sum(facts[name].values())
-    return msgspec.json.encode({**facts, **more})
+    """One JSON object, with `more` in it."""
+    return msgspec.json.encode({**stats.as_facts(), **more})
 
 
 def limit_reached(settings: CrawlSettings, stats: CrawlStats) -> str:

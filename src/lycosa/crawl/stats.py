@@ -144,6 +144,14 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     left_out: Counter[str] = _tally()
     left_out_bytes: Counter[str] = _tally()
 
+    def as_facts(self) -> dict[str, Any]:
+        """The counts for JSON. `failed`, `dropped` and `ignored` are numbers; `failed_by` and the like say why."""
+        facts: dict[str, Any] = msgspec.to_builtins(self)
+        for name in ("failed", "dropped", "ignored"):
+            facts[f"{name}_by"] = facts[name]
+            facts[name] = sum(facts[name].values())
+        return facts
+
     @property
     def has_only_silence(self) -> bool:
         """Was somebody asked in this run, and nobody answered?"""

@@ -4,7 +4,7 @@
 `lycosa replay` puts both together, and whatever else serves a collection can mount a `Replay` below a path of its own.
 """
 
-from lycosa.replay.http import HttpServer, ReplayAnswer, ReplayRequest
+from lycosa.replay.http import HttpServer, ReplayAnswer, ReplayRequest, is_own_host
 from lycosa.replay.replay import Replay
 
-__all__ = ["HttpServer", "Replay", "ReplayAnswer", "ReplayRequest"]
+__all__ = ["HttpServer", "Replay", "ReplayAnswer", "ReplayRequest", "is_own_host"]

@@ -1,0 +1,159 @@
+"""What is live: the counts of this moment, sent to every viewer once a second, and charts of what has been.
+
+One task asks for the counts while somebody is watching and hands the same bytes to all viewers. A viewer that does not
+take them in time is dropped; its browser comes back by itself. The crawl never hears of viewers.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+import msgspec
+
+from lycosa.crawl import Sample
+from lycosa.errors import LycosaError
+from lycosa.serve.source import CollectionSource
+
+EVERY_S = 1.0
+MOST_BEHIND = 5  # messages that a viewer may leave unread
+MOST_VIEWERS = 200
+GAP = 3.0  # in usual distances between samples: nobody counted in between
+
+
+class ChartPoint(msgspec.Struct, frozen=True):
+    """A moment of a crawl as charts show it. Rates are since the point before; None at the beginning of a run."""
+
+    at_unix: float
+    pages: int
+    queued: int
+    hosts_active: int
+    memory_bytes: int
+    archive_bytes: int
+    failed: int
+    pages_per_s: float | None = None
+    bytes_per_s: float | None = None
+    errors_per_s: float | None = None
+
+
+def chart_points(shards: Sequence[Sequence[Sample]], *, most: int) -> list[ChartPoint]:
+    """The points of a chart, at most so many, over all shards."""
+    merged = _merged([list(samples) for samples in shards if samples])
+    step = -(-len(merged) // max(most, 2)) if merged else 1
+    kept = [each for place, each in enumerate(merged) if each.begins or place % step == 0 or place == len(merged) - 1]
+    points = [_point(each) for each in kept[:1]]
+    for before, each in pairwise(kept):
+        seconds = each.at_unix - before.at_unix
+        if each.begins or seconds <= 0:
+            points.append(_point(each))
+            continue
+        rates = ((getattr(each, name) - getattr(before, name)) / seconds for name in ("pages", "bytes", "failed"))
+        points.append(_point(each, *(max(rate, 0.0) for rate in rates)))
+    return points
+
+
+def _point(sample: Sample, *rates: float) -> ChartPoint:
+    return ChartPoint(
+        sample.at_unix,
+        sample.pages,
+        sample.queued,
+        sample.hosts_active,
+        sample.memory_bytes,
+        sample.archive_bytes,
+        sample.failed,
+        *rates,
+    )
+
+
+def _merged(shards: list[list[Sample]]) -> list[Sample]:
+    """The samples of several shards as one: at each time of any of them, the sum of what each had counted by then."""
+    if len(shards) < 2:
+        return shards[0] if shards else []
+    latest: list[Sample | None] = [None] * len(shards)
+    events = sorted((each.at_unix, number, each) for number, samples in enumerate(shards) for each in samples)
+    whole = list[Sample]()
+    for at_unix, number, each in events:
+        latest[number] = each
+        known = [one for one in latest if one is not None]
+        counts = {
+            name: sum(getattr(one, name) for one in known)
+            for name in Sample.__struct_fields__
+            if name not in ("at_unix", "begins")
+        }
+        whole.append(Sample(at_unix=at_unix, begins=each.begins, **counts))
+    return whole
+
+
+class Broadcast:
+    """Sends the counts of the collection to its viewers."""
+
+    def __init__(self, source: CollectionSource) -> None:
+        self._source = source
+        self._viewers: set[asyncio.Queue[bytes | None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Broadcast viewers={len(self._viewers)}>"
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
+
+    async def view(self) -> AsyncIterator[bytes]:
+        """The messages for one viewer, in the form of server-sent events."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            return
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_BEHIND)
+        self._viewers.add(queue)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        try:
+            yield b"retry: 2000\n\n"
+            while (message := await queue.get()) is not None:
+                yield message
+        finally:
+            self._viewers.discard(queue)
+
+    async def close(self) -> None:
+        for queue in tuple(self._viewers):
+            self._drop(queue)
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        try:
+            while self._viewers:
+                message = await asyncio.to_thread(self._message)
+                for queue in tuple(self._viewers):
+                    try:
+                        queue.put_nowait(message)
+                    except asyncio.QueueFull:
+                        self._drop(queue)
+                await asyncio.sleep(EVERY_S)
+        finally:
+            self._task = None
+
+    def _drop(self, queue: "asyncio.Queue[bytes | None]") -> None:
+        """Ends a viewer: it gets what is in its queue no more."""
+        self._viewers.discard(queue)
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
+
+    def _message(self) -> bytes:
+        try:
+            return b"event: status\ndata: " + msgspec.json.encode(status_facts(self._source)) + b"\n\n"
+        except LycosaError as error:
+            return b"event: problem\ndata: " + msgspec.json.encode({"says": str(error)}) + b"\n\n"
+
+
+def status_facts(source: CollectionSource) -> dict[str, object]:
+    """The counts as `lycosa status --json` has them, and the state of the crawl in a word."""
+    if not source.is_there:
+        return {"state": "beginning"}
+    stats = source.stats()
+    running = source.is_crawled
+    state = "paused" if stats.is_held else "running" if running else "waiting" if stats.queued else "finished"
+    return {"state": state, "is_crawled": running, **stats.as_facts()}

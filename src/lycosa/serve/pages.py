@@ -1,0 +1,239 @@
+"""The pages of the live view, rendered on the server: they can be read without scripts, which only keep them live.
+
+Whatever came from a crawled page is text in a template that escapes it. The stored copy of a page is never shown here:
+it is replayed on an origin of its own (`lycosa.replay`). The report is a document with a policy of its own.
+"""
+
+import threading
+import time
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from lycosa.crawl import duration
+from lycosa.errors import LycosaError, SettingsError
+from lycosa.graph import rank_pages, ranked_pages
+from lycosa.inspect import KnownUrlFilter, open_to_read
+from lycosa.report import html_pieces, make_report
+from lycosa.serve.live import status_facts
+from lycosa.serve.source import CollectionSource
+from lycosa.serve.views import (
+    change_list,
+    change_page,
+    host_list,
+    host_page,
+    neighbourhood,
+    pace_sentence,
+    search_page,
+    setting_list,
+    url_list,
+    url_page,
+)
+
+ROWS = 50
+RESULTS = 10
+RANKED_SHOWN = 50
+HOST_COLUMNS = ("host", "pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries")
+CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
+STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+REPORT_POLICY = "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+
+
+def size_text(size_bytes: float) -> str:
+    """`999 B`, `1.5 MB`; decimal units."""
+    for unit in _SIZES:
+        if size_bytes < 999.5 or unit == _SIZES[-1]:
+            break
+        size_bytes /= 1000
+    return f"{size_bytes:,.0f} {unit}" if unit == "B" or size_bytes >= 99.95 else f"{size_bytes:.1f} {unit}"
+
+
+def span_text(seconds: float) -> str:
+    """`24 ms`, `1.5 s`, `3m 12s`."""
+    return f"{1_000 * seconds:.0f} ms" if 0 < seconds < 1 else duration(seconds)
+
+
+def time_text(unix_s: float) -> str:
+    """A time in UTC; the page's script turns it into the viewer's own."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s)) if unix_s else "–"
+
+
+def link_to(page: str, **asked: object) -> str:
+    """The address of a page with what it is asked."""
+    given = {name: value for name, value in asked.items() if value not in ("", None)}
+    return f"{page}?{urlencode(given)}" if given else page
+
+
+class PageRenderer:
+    """Renders pages of one collection. `replay_at` is where stored copies are shown."""
+
+    def __init__(self, source: CollectionSource, *, replay_at: str) -> None:
+        self._source, self._replay_at = source, replay_at
+        self._jinja = Environment(
+            loader=PackageLoader("lycosa.serve"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._jinja.filters.update(
+            size=size_text, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
+        )
+        self._jinja.globals.update(
+            structure=_structure, stamp=_stamp, link=link_to, name=source.path.resolve().name, copy=self._copy
+        )
+        self._report: str | None = None
+        self._report_lock = threading.Lock()
+
+    def _copy(self, url: str, at: str = "latest") -> str:
+        """Where the stored copy of a page is replayed."""
+        return f"{self._replay_at}view/{at}/{url}"
+
+    def render(self, template: str, *, code: int = 200, **values: Any) -> Response:
+        return HTMLResponse(
+            self._jinja.get_template(template).render(here=template.removesuffix(".html"), **values), code
+        )
+
+    def report(self, *, anew: bool) -> str:
+        """The site report as one document, made once."""
+        with self._report_lock:
+            if self._report is None or anew:
+                with make_report(self._source.path) as made:
+                    self._report = "".join(html_pieces(made))
+            return self._report
+
+
+def add_pages(app: FastAPI, source: CollectionSource, *, replay_at: str) -> None:
+    """Adds the pages to the application; they are not part of the API's description."""
+    pages = PageRenderer(source, replay_at=replay_at)
+    _add_crawl_pages(app, source, pages)
+    _add_content_pages(app, source, pages)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            return Response("there is no such file\n", 404, media_type="text/plain")
+        return Response((files("lycosa.serve") / "static" / name).read_bytes(), media_type=STATIC[name])
+
+    @app.exception_handler(404)
+    def missing(request: Request, _: Exception) -> Response:
+        return pages.render("message.html", code=404, title="There is no such page", says=request.url.path)
+
+    @app.exception_handler(LycosaError)
+    def explain(request: Request, error: LycosaError) -> Response:
+        status = 404 if isinstance(error, LookupError) else 400 if isinstance(error, SettingsError) else 503
+        if request.url.path.startswith("/api/"):
+            return Response(msgspec.json.encode({"detail": str(error)}), status, media_type="application/json")
+        return pages.render("message.html", code=status, title="This cannot be shown", says=str(error))
+
+
+def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer) -> None:
+    @app.get("/", include_in_schema=False)
+    def overview() -> Response:
+        facts = status_facts(source)
+        return pages.render("overview.html", facts=facts, sentence=pace_sentence(facts), log=source.log(8))
+
+    @app.get("/hosts", include_in_schema=False)
+    def hosts(q: str = "", sort: str = "pages", up: bool = False, offset: int = 0) -> Response:
+        column: Any = sort if sort in HOST_COLUMNS else "pages"
+        found = host_list(source, words=q, sort=column, up=up, offset=max(offset, 0), limit=ROWS)
+        return pages.render("hosts.html", found=found, q=q, sort=column, up=up, columns=HOST_COLUMNS, rows=ROWS)
+
+    @app.get("/host", include_in_schema=False)
+    def host(host: str) -> Response:
+        return pages.render("host.html", page=host_page(source, host), settings=source.settings())
+
+    @app.get("/urls", include_in_schema=False)
+    def urls(below: str = "", state: str = "", status: str = "", offset: int = 0) -> Response:
+        states = (state,) if state else ()
+        wanted = KnownUrlFilter(below=below, states=states, statuses=(status,) if status else ())
+        found = url_list(source, wanted, offset=max(offset, 0), limit=ROWS + 1)
+        return pages.render(
+            "urls.html", found=found[:ROWS], has_more=len(found) > ROWS, below=below, state=state, status=status,
+            offset=max(offset, 0), rows=ROWS,
+        )  # fmt: skip
+
+    @app.get("/settings", include_in_schema=False)
+    def settings() -> Response:
+        return pages.render("settings.html", settings=setting_list(source), is_crawled=source.is_crawled)
+
+    @app.get("/log", include_in_schema=False)
+    def log() -> Response:
+        return pages.render("log.html", log=source.log(300))
+
+
+def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer) -> None:
+    @app.get("/url", include_in_schema=False)
+    def url(url: str = "") -> Response:
+        if not url.strip():
+            return pages.render("message.html", title="Ask for a URL", says="Type any URL above, known or not.")
+        return pages.render("url.html", page=url_page(source, url.strip()))
+
+    @app.get("/changes", include_in_schema=False)
+    def changes(since: str = "", host: str = "", kind: str = "") -> Response:
+        kinds = (kind,) if kind else ()
+        found = change_list(source, since=since, until="", host=host, kinds=kinds, limit=200)
+        return pages.render("changes.html", found=found, since=since, host=host, kind=kind, kinds=CHANGE_KINDS)
+
+    @app.get("/change", include_in_schema=False)
+    def change(url: str, old: int | None = None, new: int | None = None) -> Response:
+        return pages.render("change.html", page=change_page(source, url, old, new))
+
+    @app.get("/search", include_in_schema=False)
+    def search(q: str = "", offset: int = 0, as_of: str = "") -> Response:
+        found = None
+        if q.strip():
+            found = search_page(source, q, offset=min(max(offset, 0), 10_000), limit=RESULTS, as_of=as_of)
+        return pages.render("search.html", found=found, q=q, as_of=as_of, results=RESULTS)
+
+    @app.get("/report", include_in_schema=False)
+    def report() -> Response:
+        return pages.render("report.html")
+
+    @app.get("/report/page", include_in_schema=False)
+    def report_page(anew: bool = False) -> Response:
+        headers = {"Content-Security-Policy": REPORT_POLICY + "; frame-ancestors 'self'"}
+        return HTMLResponse(pages.report(anew=anew), headers=headers)
+
+    @app.get("/graph", include_in_schema=False)
+    def graph(url: str = "") -> Response:
+        if url:
+            return pages.render("graph.html", around=neighbourhood(source, url), ranked=(), ranks=())
+        with open_to_read(source.path) as store:
+            ranks, _ = rank_pages(store)
+            values = sorted(ranks.ranks.tolist(), reverse=True)
+            ranked = list(ranked_pages(store, ranks, most=RANKED_SHOWN))
+        return pages.render("graph.html", around=None, ranked=ranked, ranks=_distribution(values))
+
+    @app.get("/go", include_in_schema=False)
+    def go(q: str = "") -> Response:
+        """The box on top of every page: a URL leads to its page, words to a search."""
+        is_url = "://" in q or ("." in q and " " not in q.strip() and "/" in q)
+        return RedirectResponse(link_to("/url", url=q) if is_url else link_to("/search", q=q), 303)
+
+
+def _distribution(values: list[float]) -> list[tuple[float, float]]:
+    """The share of pages at or above a rank, for a drawing with two logarithmic axes."""
+    count = len(values)
+    places = sorted({min(count, round(count ** (step / 60))) for step in range(61)} - {0}) if count else []
+    return [(values[place - 1] * count, place / count) for place in places if values[place - 1] > 0]
+
+
+def _structure(found: Any) -> list[tuple[str, Any]]:
+    """What a structural difference says, field by field."""
+    return [(name, value) for name, value in msgspec.structs.asdict(found).items() if value]
+
+
+def _stamp(unix_s: float) -> str:
+    """A time as the replay names captures."""
+    return time.strftime("%Y%m%d%H%M%S", time.gmtime(unix_s))
+
+
+def _iso(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))

@@ -1,0 +1,123 @@
+"""Runs the live page: the application with its guard, and beside it the replay of stored copies on a port of its own.
+
+Crawled pages never share an origin with the page that can steer: the replay has another port, and a path that only the
+live page knows. Both listen on loopback unless the user names another address, which needs TLS or an explicit waiver.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lycosa.errors import MissingExtra, SettingsError
+from lycosa.replay import HttpServer, Replay
+from lycosa.serve.access import AccessGuard, App
+from lycosa.serve.source import CollectionSource
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a collection is served. `certificate` and `key` are files in PEM; `is_waived`: without TLS although others
+    may listen."""
+
+    port: int = 8480
+    bind: str = "127.0.0.1"
+    token: str = ""
+    certificate: str = ""
+    key: str = ""
+    is_waived: bool = False
+
+
+def make_app(source: CollectionSource, *, token: str, replay_at: str, name: str = "", is_tls: bool = False) -> App:
+    """The whole application, with its guard."""
+    _require_extra()
+    # lazy: the web framework is an extra, and takes a fifth of a second
+    from fastapi import FastAPI
+
+    from lycosa.serve.api import add_api  # lazy: likewise
+    from lycosa.serve.live import Broadcast  # lazy: likewise
+    from lycosa.serve.pages import add_pages  # lazy: likewise
+    from lycosa.version import __version__  # lazy: likewise
+
+    broadcast = Broadcast(source)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        yield
+        await broadcast.close()
+
+    app = FastAPI(
+        title="Lycosa",
+        version=__version__,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # it loads scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    add_api(app, source, broadcast)
+    add_pages(app, source, replay_at=replay_at)
+    return AccessGuard(app, token=token, name=name, is_tls=is_tls)
+
+
+def serve_collection(path: Path, options: ServeOptions, on_ready: Callable[[str], None]) -> None:
+    """Serves the collection at `path` until the process is told to end; `on_ready` hears the link to open."""
+    if options.bind not in LOOPBACK and not options.certificate and not options.is_waived:
+        raise SettingsError(
+            f"--bind {options.bind} lets other machines in: give --certificate and --key, or say --insecure"
+        )
+    if bool(options.certificate) != bool(options.key):
+        raise SettingsError("--certificate and --key belong together: give both")
+    _require_extra()
+    asyncio.run(_serve(path, options, on_ready))
+
+
+async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], None]) -> None:
+    import uvicorn  # lazy: part of the extra
+
+    source, token = CollectionSource(path), options.token or secrets.token_urlsafe(24)
+    replay = Replay(path, prefix=f"/{secrets.token_urlsafe(24)}/")
+    copies = HttpServer(replay.answer, name=options.bind)
+    await copies.start(options.bind, 0)
+    shown = f"[{options.bind}]" if ":" in options.bind else options.bind
+    scheme = "https" if options.certificate else "http"
+    replay_at = f"http://{shown}:{copies.port}{replay.prefix}"
+    app = make_app(source, token=token, replay_at=replay_at, name=options.bind, is_tls=bool(options.certificate))
+    listening = _listen(options)
+    config = uvicorn.Config(
+        app,
+        ssl_certfile=options.certificate or None,
+        ssl_keyfile=options.key or None,
+        log_level="error",
+        access_log=False,  # addresses would hold what was searched for
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    on_ready(f"{scheme}://{shown}:{listening.getsockname()[1]}/?token={token}")
+    try:
+        await uvicorn.Server(config).serve(sockets=[listening])
+    finally:
+        listening.close()
+        await copies.close()
+        replay.close()
+        source.close()
+
+
+def _listen(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.bind else socket.AF_INET
+    try:
+        return socket.create_server((options.bind, options.port), family=family)
+    except OSError as error:
+        where = f"port {options.port} of {options.bind}"
+        raise SettingsError(f"cannot listen on {where} ({error.strerror}): choose another --port") from error
+
+
+def _require_extra() -> None:
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
+        raise MissingExtra.of("serve", what="the live page")

@@ -1,0 +1,133 @@
+// Keeps the pages live: numbers by server-sent events, charts from the timeline, buttons that steer. Everything that
+// comes from the server is set as text, never as markup.
+"use strict";
+
+const number = new Intl.NumberFormat("en");
+const forms = {
+  count: (value) => number.format(value),
+  rate: (value) => (value >= 100 ? number.format(Math.round(value)) : value.toFixed(value >= 1 ? 1 : 2)),
+  size: (value) => { const units = ["B", "kB", "MB", "GB", "TB"]; let at = 0; while (value >= 999.5 && at < 4) { value /= 1000; at += 1; } return (at === 0 || value >= 99.95 ? Math.round(value) : value.toFixed(1)) + " " + units[at]; },
+  size_s: (value) => forms.size(value) + "/s",
+  span: (value) => { if (value > 0 && value < 1) return Math.round(1000 * value) + " ms"; if (value < 9.95) return value.toFixed(1) + " s"; const s = Math.round(value), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24); return d ? `${d}d ${h % 24}h` : h ? `${h}h ${String(m % 60).padStart(2, "0")}m` : m ? `${m}m ${String(s % 60).padStart(2, "0")}s` : `${s} s`; },
+};
+const shown = (value, form) => (forms[form] || forms.count)(value);
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+function ownTime(root = document) {
+  for (const each of all("time", root)) {
+    const at = new Date(each.dateTime);
+    if (!Number.isNaN(at.valueOf())) { each.title = each.textContent; each.textContent = at.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }); }
+  }
+}
+
+function toast(words, undo) {
+  const box = document.getElementById("toast");
+  box.textContent = words;
+  if (undo) { const button = document.createElement("button"); button.textContent = "Undo"; button.onclick = undo; box.append(button); }
+  box.hidden = false;
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => { box.hidden = true; }, undo ? 12000 : 6000);
+}
+
+async function post(path, body, undoable) {
+  let said;
+  try {
+    const answer = await fetch("/api/v1" + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    said = await answer.json();
+    if (!answer.ok) { const detail = said.detail; toast(typeof detail === "string" ? detail : "This value cannot be."); return null; }
+  } catch { toast("The server does not answer: is lycosa serve still running?"); return null; }
+  toast(said.says, undoable && said.undo && Object.keys(said.undo).length ? () => post("/steer", { action: "set", settings: said.undo }) : null);
+  return said;
+}
+
+const SENTENCES = { finished: "Nothing is queued: every URL that is known was fetched, failed or was dropped.", beginning: "The crawl is about to begin: there is no collection in this folder yet." };
+let wasBeginning = document.querySelector(".state [data-fact=state]")?.textContent === "beginning";
+
+function show(facts) {
+  const sentence = SENTENCES[facts.state] || (facts.state === "waiting" ? `No crawl is running; ${number.format(facts.queued)} URLs are queued. lycosa crawl --into FOLDER continues.` : (facts.pace || facts.standing || "it is fetching as fast as answers come") + ".");
+  if (wasBeginning && facts.state !== "beginning") { location.reload(); return; }
+  const values = { ...facts, sentence: sentence[0].toUpperCase() + sentence.slice(1) };
+  if (!facts.is_crawled) { values.pages_per_s = 0; values.bytes_per_s = 0; }
+  for (const each of all("[data-fact]")) { const value = values[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : value; }
+  for (const each of all("[data-state]")) each.className = "dot " + facts.state;
+  for (const each of all("[data-when]")) each.hidden = !each.dataset.when.split(" ").includes(facts.state);
+  for (const each of all("[data-left]")) each.textContent = typeof facts.left_s === "number" ? `, ${shown(facts.left_s, "span")} left` : "";
+  for (const table of all("[data-bars]")) fillBars(table, facts[table.dataset.bars] || {});
+}
+
+function fillBars(table, counts) {
+  const rows = Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 8);
+  const most = rows.length ? rows[0][1] : 1;
+  const body = document.createElement("tbody");
+  for (const [label, many] of rows) {
+    const row = body.insertRow();
+    const head = document.createElement("th"); head.scope = "row"; head.textContent = label; row.append(head);
+    const cell = row.insertCell(); cell.className = "number"; cell.textContent = number.format(many);
+    const bar = document.createElement("meter"); bar.min = 0; bar.max = most; bar.value = many; const last = row.insertCell(); last.className = "bar"; last.append(bar);
+  }
+  if (!rows.length) { const cell = body.insertRow().insertCell(); cell.className = "quiet"; cell.textContent = "none"; }
+  table.tBodies[0].replaceWith(body);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function svg(name, attributes, words) { const made = document.createElementNS(SVG, name); for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); if (words !== undefined) made.textContent = words; return made; }
+
+function drawChart(figure, points) {
+  const key = figure.dataset.chart, form = figure.dataset.form, width = 320, height = 92, left = 4, bottom = 14, top = 14;
+  const known = points.filter((point) => typeof point[key] === "number");
+  figure.querySelector("svg")?.remove();
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: "none" });
+  figure.append(picture);
+  if (known.length < 2) { picture.append(svg("text", { x: left, y: height / 2 }, "too few samples yet")); return; }
+  const start = known[0].at_unix, end = known[known.length - 1].at_unix, most = Math.max(...known.map((point) => point[key]), 1e-9);
+  const x = (point) => left + ((width - 2 * left) * (point.at_unix - start)) / Math.max(end - start, 1e-9), y = (point) => top + (height - top - bottom) * (1 - point[key] / most);
+  let path = "", pen = false;
+  for (const point of points) { if (typeof point[key] !== "number") { pen = false; continue; } path += `${pen ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}`; pen = true; }
+  picture.append(svg("line", { class: "axis", x1: left, x2: width - left, y1: height - bottom, y2: height - bottom }));
+  picture.append(svg("path", { class: "line", d: path }));
+  const last = known[known.length - 1][key];
+  picture.append(svg("text", { x: left, y: 10 }, `most ${shown(most, form)}`), svg("text", { x: width - left, y: 10, "text-anchor": "end" }, `now ${shown(last, form)}`));
+  const time = (at) => new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: end - start < 600 ? "2-digit" : undefined });
+  picture.append(svg("text", { x: left, y: height - 3 }, time(start)), svg("text", { x: width - left, y: height - 3, "text-anchor": "end" }, time(end)));
+  picture.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: now ${shown(last, form)}, at most ${shown(most, form)}`);
+}
+
+async function refreshCharts() {
+  try {
+    const answer = await fetch("/api/v1/timeline?points=300");
+    if (answer.ok) { const points = await answer.json(); for (const figure of all("[data-chart]")) drawChart(figure, points); }
+  } catch { /* the next try may find it */ }
+}
+
+function drawScatter(figure) {
+  const points = JSON.parse(figure.dataset.scatter).map(([x, y]) => [Math.log10(x), Math.log10(y)]);
+  const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]), width = 320, height = 200, pad = 22;
+  const scale = (value, values, from, to) => { const low = Math.min(...values), high = Math.max(...values); return from + ((to - from) * (value - low)) / Math.max(high - low, 1e-9); };
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.querySelector("figcaption").textContent, class: "tall" });
+  picture.append(svg("path", { class: "line", d: points.map(([x, y], at) => `${at ? "L" : "M"}${scale(x, xs, pad, width - 6).toFixed(1)} ${scale(y, ys, height - pad, 8).toFixed(1)}`).join("") }));
+  picture.append(svg("text", { x: pad, y: height - 6 }, `rank ${(10 ** Math.min(...xs)).toPrecision(2)}`), svg("text", { x: width - 6, y: height - 6, "text-anchor": "end" }, `${(10 ** Math.max(...xs)).toPrecision(2)}`));
+  figure.append(picture);
+}
+
+ownTime();
+for (const figure of all("[data-scatter]")) drawScatter(figure);
+for (const button of all("[data-steer]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/steer", { action: button.dataset.steer }); };
+for (const button of all("[data-recrawl]")) button.onclick = () => { if (confirm(button.dataset.confirm)) post("/recrawl", {}); };
+for (const button of all("[data-host]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/hosts/steer", { host: button.dataset.host, action: button.dataset.act }); };
+for (const form of all("[data-seeds]")) form.onsubmit = async (event) => { event.preventDefault(); const field = form.elements.urls; if (await post("/seeds", { urls: field.value.split(/\s+/).filter(Boolean) })) field.value = ""; };
+for (const form of all("[data-set]")) form.onsubmit = (event) => {
+  event.preventDefault();
+  const text = form.elements.value.value.trim(), kind = form.dataset.kind;
+  const value = kind === "list" ? text.split(/\s+/).filter(Boolean) : kind === "flag" ? text === "true" : text === "" ? null : text;
+  post("/steer", { action: "set", settings: { [form.dataset.set]: value } }, true);
+};
+document.addEventListener("keydown", (event) => { if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); document.getElementById("go").focus(); } });
+
+if (document.querySelector("[data-live]")) {
+  const events = new EventSource("/api/v1/events");
+  events.addEventListener("status", (event) => show(JSON.parse(event.data)));
+  events.addEventListener("problem", (event) => { for (const each of all("[data-fact=sentence]")) each.textContent = JSON.parse(event.data).says; });
+  events.onerror = () => { for (const each of all("[data-state]")) each.className = "dot problem"; };
+  refreshCharts();
+  setInterval(refreshCharts, 5000);
+}
