@@ -11,6 +11,7 @@ import pytest
 
 from lycosa.importing import import_archives
 from lycosa.replay import Replay, ReplayAnswer, ReplayRequest
+from lycosa.store import CollectionStore, open_central_store, remember_store, upload_warc, warc_path
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from tests.importing.foreign import answer, page, record, write
 
@@ -222,6 +223,42 @@ def test_lost_archive_file_is_named(collection: Path, tmp_path: Path) -> None:
 
     assert found.status == 503
     assert file.name in found.body.decode()
+    made.close()
+
+
+def test_collection_in_a_central_store_is_replayed(collection: Path, tmp_path: Path) -> None:
+    stored = tmp_path / "c"
+    shutil.copytree(collection, stored)
+    store = open_central_store(str(tmp_path / "store"))
+    with CollectionStore.open(stored) as opened:
+        opened.warc.finish_file()
+        remember_store(opened.warc_folder, store.url)
+        for number, length in opened.finished_files().items():
+            source = warc_path(opened.warc_folder, number)
+            opened.release(number, upload_warc(source, length, store, stored / "packing"))
+    assert not list((stored / "warc").glob("*.warc.gz"))
+    made = Replay(stored, prefix=PREFIX)
+
+    assert b"<h1>Packed</h1>" in ask(made, f"page/latest/{SITE}copy").body
+    assert b"Old" in ask(made, f"page/2024/{SITE}").body
+    made.close()
+
+
+def test_page_that_is_gone_is_replayed_as_it_was(tmp_path: Path) -> None:
+    """A recrawl that finds a page gone keeps its versions."""
+    file = write(
+        tmp_path / "a.warc.gz",
+        record("response", SITE, answer(page("Here")), "2024-05-01T00:00:00Z"),
+        record("response", SITE, answer(b"<p>no more", "410 Gone"), "2024-06-01T00:00:00Z"),
+        record("response", f"{SITE}never", answer(b"<p>none", "404 Not Found"), "2024-06-01T00:00:00Z"),
+    )
+    import_archives([file], tmp_path / "c")
+    made = Replay(tmp_path / "c", prefix=PREFIX)
+
+    assert b"<h1>Here</h1>" in ask(made, f"page/2024/{SITE}").body
+    found = ask(made, f"view/2024/{SITE}never")
+    assert found.status == 404
+    assert "404" in found.body.decode(), "why it is not there"
     made.close()
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,12 @@ def test_connection_is_used_again_and_ranges_are_answered() -> None:
 def test_large_body_is_sent_whole() -> None:
     with served(bytes(5_000_000)) as port:
         assert len(ask(port)[1]) == 5_000_000
+
+
+def test_many_large_answers_at_once_are_sent_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.replay.http.LARGE_ANSWERS", 1)
+    with served(bytes(6_000_000)) as port, ThreadPoolExecutor(5) as threads:
+        assert [len(body) for _, body in threads.map(lambda _: ask(port), range(5))] == [6_000_000] * 5
 
 
 @pytest.mark.parametrize(

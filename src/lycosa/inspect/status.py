@@ -305,6 +305,8 @@ def _unknown(collection: CollectionStore, url: Url, host_key: bytes) -> str:
     for url_filter in filters_of(s, seeds):
         reason = url_filter.reason(url)
         if reason is not None:
+            if not s.seeds:
+                return "not known: no archive that was imported has it"
             return f"dropped: {reason} (scope {s.scope} of {', '.join(s.seeds)})"
     if found := unfollowed_mention(collection, url, host_key):
         return f"not asked for: {found}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http import HTTPStatus
+from http.client import responses
 from ipaddress import ip_address
 
 import msgspec
@@ -20,6 +20,7 @@ from lycosa.errors import SettingsError
 
 HEAD_BYTES = 32 << 10
 CONNECTIONS = 64
+LARGE_BYTES, LARGE_ANSWERS = 4 << 20, 8  # bodies of more are in memory so many at a time, until they are sent
 IDLE_S = 60.0
 PIECE_BYTES = 256 << 10
 _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)\Z")
@@ -53,6 +54,7 @@ class HttpServer:
     def __init__(self, answer: Callable[[ReplayRequest], ReplayAnswer], *, name: str = "") -> None:
         self._answer, self._name = answer, name.lower()
         self._reader = ThreadPoolExecutor(1, "lycosa-replay")
+        self._large = asyncio.Semaphore(LARGE_ANSWERS)
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -104,28 +106,37 @@ class HttpServer:
             request = _parse(await reader.readuntil(b"\r\n\r\n"))
         refusal = _refusal(request, self._name)
         if request is None or refusal is not None:
-            answer = refusal or ReplayAnswer(400)
-        else:
+            await _send(writer, refusal or ReplayAnswer(400), keeps=False, has_body=True)
+            return False
+        keeps, has_body = _may_follow(request), request.method != "HEAD"
+        await self._large.acquire()
+        try:
             answer = await asyncio.get_running_loop().run_in_executor(self._reader, self._answer, request)
             answer = _in_range(request, answer)
-        keeps = refusal is None and request is not None and _may_follow(request)
-        head = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
-        head += [f"{name}: {value}" for name, value in answer.headers]
-        head += [f"Content-Length: {len(answer.body)}", f"Connection: {'keep-alive' if keeps else 'close'}", "", ""]
-        writer.write("\r\n".join(head).encode("latin-1", "replace"))
-        if request is None or request.method != "HEAD":
-            rest = memoryview(answer.body)
-            for at in range(0, len(rest), PIECE_BYTES):
-                writer.write(rest[at : at + PIECE_BYTES])
-                async with asyncio.timeout(IDLE_S):
-                    await writer.drain()
-        async with asyncio.timeout(IDLE_S):
-            await writer.drain()
+            if is_large := len(answer.body) > LARGE_BYTES:
+                await _send(writer, answer, keeps=keeps, has_body=has_body)
+        finally:
+            self._large.release()
+        if not is_large:
+            await _send(writer, answer, keeps=keeps, has_body=has_body)
         return keeps
 
 
+async def _send(writer: asyncio.StreamWriter, answer: ReplayAnswer, *, keeps: bool, has_body: bool) -> None:
+    """Sends an answer, as fast as the client takes it."""
+    head = [f"HTTP/1.1 {answer.status} {responses.get(answer.status, '')}"]
+    head += [f"{name}: {value}" for name, value in answer.headers]
+    head += [f"Content-Length: {len(answer.body)}", f"Connection: {'keep-alive' if keeps else 'close'}", "", ""]
+    writer.write("\r\n".join(head).encode("latin-1", "replace"))
+    rest = memoryview(answer.body if has_body else b"")
+    for at in range(0, max(len(rest), 1), PIECE_BYTES):
+        writer.write(rest[at : at + PIECE_BYTES])
+        async with asyncio.timeout(IDLE_S):
+            await writer.drain()
+
+
 def _parse(head: bytes) -> ReplayRequest | None:
-    first, *lines = head.decode("latin-1").split("\r\n")
+    first, *lines = head.decode("utf-8", "replace").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1.") or not words[1].startswith("/"):
         return None

@@ -141,7 +141,7 @@ class Replay:
         media = identify_media(page.headers.get("content-type"), body[:SNIFF_BYTES])
         headers = [("Content-Security-Policy", self._policy(kind, request.host)), *_EVERYWHERE]
         headers.append(("Access-Control-Allow-Origin", "null"))  # of a sandbox, which may so load its own fonts
-        status = page.status if page.status >= 400 else 200
+        status = page.status if 400 <= page.status < 600 else 200
         if kind == "save":
             return ReplayAnswer(200, body, (("Content-Type", "application/octet-stream"), _saved_as(page), *headers))
         body, content_type = self._made_ready(kind, moment, page.url, body, media)
