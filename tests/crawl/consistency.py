@@ -67,12 +67,12 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
 
 def uncounted(count: CrawlStats) -> int:
     """Known URLs that are counted nowhere, or (below zero) in two places."""
-    done = count.pages + count.redirects + count.sitemaps + count.requisites
+    done = count.pages + count.redirects + count.sitemaps + count.requisites + count.external
     return count.known - done - count.failed.total() - count.dropped.total() - count.queued
 
 
 def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> list[str]:
-    done = count.pages + count.redirects + count.sitemaps + count.requisites
+    done = count.pages + count.redirects + count.sitemaps + count.requisites + count.external
     pairs = [
         ("known", count.known, states.total()),
         ("queued", count.queued, states[UrlState.QUEUED] - given_up),

@@ -74,7 +74,7 @@ from lycosa.web import (
 )
 
 if TYPE_CHECKING:
-    from lycosa.crawl import Requisites
+    from lycosa.crawl import ExternalLinks, Requisites
     from lycosa.recrawl import PageChange, Revisits
 
 WITH_LINKS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED))  # documents, by their kind
@@ -111,6 +111,10 @@ def assemble_engine(
         log = RequestWriter(Path(settings.request_log), engine.shard)
         engine.observe(log)
         engine.committer.join(log)
+    externals = LazyHandler(partial(_externals, engine))  # a run before may have left some
+    engine.handle(RequestKind.EXTERNAL, externals)
+    if settings.external:
+        engine.observe(externals.handler)
     requisites = LazyHandler(partial(_requisites, engine))  # a run before may have left some
     engine.handle(RequestKind.REQUISITE, requisites)
     if settings.requisites:
@@ -142,6 +146,12 @@ def assemble_engine(
 
         sign_requests(engine, settings)
     return engine
+
+
+def _externals(engine: Engine) -> "ExternalLinks":
+    from lycosa.crawl import ExternalLinks  # lazy: for crawls that check links out of scope
+
+    return ExternalLinks(engine.shard, engine.pages)
 
 
 def _requisites(engine: Engine) -> "Requisites":

@@ -57,7 +57,7 @@ def summary(
         lines.append(f"  {kept} kept; the others were read for their links (--keep, --keep-type)")
     if stats.left_out:
         lines.append(f"  not moved to the store: {left_out(stats)}")
-    if stats.redirects or stats.sitemaps or stats.requisites:
+    if stats.redirects or stats.sitemaps or stats.requisites or stats.external:
         lines.append(f"  {_no_pages(stats)}")
     if stats.failed:
         lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
@@ -207,7 +207,12 @@ def _run(stats: CrawlStats) -> list[str]:
 
 def _no_pages(stats: CrawlStats) -> str:
     """`246 redirects, 8 sitemaps, 90 requisites`: what was fetched and is no page."""
-    found = ((stats.redirects, "redirect"), (stats.sitemaps, "sitemap"), (stats.requisites, "requisite"))
+    found = (
+        (stats.redirects, "redirect"),
+        (stats.sitemaps, "sitemap"),
+        (stats.requisites, "requisite"),
+        (stats.external, "external link"),
+    )
     return ", ".join(counted(many, thing) for many, thing in found if many)
 
 

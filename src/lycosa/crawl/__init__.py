@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
+    from lycosa.crawl.externals import ExternalLinks
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
     from lycosa.crawl.keeper import Archive, CommittedPage, DocumentStore, PatchedDocument
     from lycosa.crawl.limits import Recrawl, effective_limits
@@ -84,6 +85,7 @@ __getattr__ = open_lazily(
         "assembly": "loop_parts",
         "committer": "CommitParticipant",
         "copies": "CopyClaim",
+        "externals": "ExternalLinks",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
         "keeper": "Archive CommittedPage PatchedDocument DocumentStore",
         "limits": "Recrawl effective_limits",
@@ -110,7 +112,8 @@ __getattr__ = open_lazily(
 __all__ = [
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "NEW_SETTINGS", "ROBOTS_BYTES", "ROBOTS_FOR_S",
     "STEERED_SETTINGS", "WAITING", "Action", "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
-    "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox",
+    "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "ExternalLinks", "FetchObserver",
+    "HostRules", "Inbox",
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
     "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Requisites", "Retry",
     "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",

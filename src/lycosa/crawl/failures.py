@@ -124,6 +124,7 @@ class FailureHandler:
         )
         if lease.kind is RequestKind.REQUISITE:
             row.requisite, _ = requisite_hops(entry.hops)
+        row.is_external = lease.kind is RequestKind.EXTERNAL
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.write_row(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)

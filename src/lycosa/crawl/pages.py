@@ -54,6 +54,7 @@ class RequestBuilder:
         body_limit_bytes: int = 0,
         takes_any_type: bool = False,
         is_watched: bool = False,
+        method: str = "GET",
     ) -> Request:
         """The request of a lease; `url` is asked for in place of the lease's own, `fields` are sent in place of the
         usual ones, `more` after them. `is_watched`: observers may look at the response while it arrives."""
@@ -63,6 +64,7 @@ class RequestBuilder:
             port=lease.host.port,
             address=lease.address,
             headers=(self.fields if fields is None else fields) + more,
+            method=method,
             body_limit_bytes=body_limit_bytes,
             takes_any_type=takes_any_type,
             ticket=lease.ticket if is_watched else 0,

@@ -30,7 +30,7 @@ from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.store import Batch, Forgotten, PageRow, State, WarcLocation, page_at, pages_at, unpack_links, unpack_page
-from lycosa.web import Url, parse_url, split_url, url_from_key, url_key
+from lycosa.web import DropReason, Url, filter_urls, parse_url, split_url, url_from_key, url_key
 
 INBOX_FOLDER = "inbox"
 MAX_FILES = 100  # taken at a time
@@ -50,6 +50,7 @@ JUDGING_SETTINGS = (
     "purpose",
     "keep",
     "keep_types",
+    "external",
 )
 KEEPING_SETTINGS = frozenset({"keep", "keep_types"})
 # Settings by which URLs were dropped that are known, and for what reason.
@@ -138,13 +139,20 @@ def refuse_forgotten(urls: Iterable[Url], into: Path) -> None:
 
 
 def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
-    """Queues those of the URLs that have failed: the user who asks for them may know better. Returns how many."""
+    """Queues those of the URLs that have failed, since the user who asks for them may know better, and those that were
+    only checked. Returns how many."""
     again, own = 0, {url_key(url.href): url for url in urls if shard.frontier.owns(url.host)}
     rows = shard.frontier.rows_of(list(own)) if own else []
     for (key, url), row in zip(own.items(), rows, strict=True):
-        if row is None or row.state is not UrlState.FAILED:
+        if row is None or row.state not in (UrlState.FAILED, UrlState.DONE):
             continue
         page = page_at(shard.collection.state, key) or PageRow(0, 0.0)
+        if page.is_external:
+            requeue_as_page(shard, url.href, page, Origin.SEED)
+            again += 1
+            continue
+        if row.state is UrlState.DONE:
+            continue
         name = page.failure or (str(page.status) if page.status >= 400 else "")
         if not name or page.file_num:  # a page that is gone is revisited when its time comes
             continue
@@ -193,15 +201,15 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
     # those of earlier versions had none
-    before = {"pipelines": [], "purpose": "archive", "keep": [], "keep_types": [], **before}
+    before = {"pipelines": [], "purpose": "archive", "keep": [], "keep_types": [], "external": False, **before}
     queued = 0
     changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
     if changed - DROPPED_BY.keys() - KEEPING_SETTINGS:
         queued += _readmit_stored_links(shard, commit)
     if changed & DROPPED_BY.keys():
         queued += _requeue_over_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
-    if changed & KEEPING_SETTINGS:
-        queued += _requeue_followed(shard, commit)
+    if changed - DROPPED_BY.keys():
+        queued += _requeue_other_rows(shard, commit)
     shard.committer.batch.put(Family.META, JUDGED_BY_KEY, msgspec.json.encode(judged_by))
     if queued:
         shard.events.write("looked-again", queued=queued)
@@ -227,24 +235,41 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
             kept = shard.link_filter.wanted(joined.values(), counts=False)
             source = split_url(url).host
             queued += len(shard.frontier.admit(kept, depth=row.depth + 1, now=shard.now(), source=source))
+            if shard.settings.external:
+                _, dropped = filter_urls(set(joined.values()), shard.link_filter.filters)
+                outside = [split_url(href) for href, reason in dropped if reason is DropReason.OUT_OF_SCOPE]
+                kind = RequestKind.EXTERNAL
+                queued += len(shard.frontier.admit(outside, depth=row.depth + 1, kind=kind, now=shard.now()))
         commit()
     return queued
 
 
-def _requeue_followed(shard: Shard, commit: Callable[[], None]) -> int:
-    """Pages that were only followed and are to be kept now."""
+def _requeue_other_rows(shard: Shard, commit: Callable[[], None]) -> int:
+    """Pages that were only followed and are to be kept now, and URLs that were only checked and are in scope now."""
     queued = 0
     rest = shard.collection.state.walk(Family.PAGE)
     while some := list(islice(rest, PAGES_AT_ONCE)):
         for key, packed in some:
             row = unpack_page(packed)
+            if not (row.is_followed_only or row.is_external):
+                continue
             url = url_from_key(key)
-            if row.is_followed_only and shard.reader.is_kept(url, row.essence):
-                shard.counters.remove(row)
-                shard.frontier.requeue(url, row.depth, kind=RequestKind.PAGE, pages=1, links=row.links, now=shard.now())
+            if shard.reader.is_kept(url, row.essence) if row.is_followed_only else shard.link_filter.sift([url]):
+                requeue_as_page(shard, url, row)
                 queued += 1
         commit()
     return queued
+
+
+def requeue_as_page(shard: Shard, url: str, row: PageRow, origin: Origin = Origin.LINK) -> None:
+    """Queues a URL of which less is kept than is wanted now."""
+    shard.counters.remove(row)
+    shard.committer.batch.delete(Family.PAGE, url_key(url))
+    failed, pages = int(row.has_failed), int(row.is_page)
+    links = row.links if row.is_page else None
+    shard.frontier.requeue(
+        url, row.depth, kind=RequestKind.PAGE, pages=pages, failed=failed, links=links, origin=origin, now=shard.now()
+    )
 
 
 def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[Reason]) -> int:

@@ -61,7 +61,7 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     `pages` are documents fetched, `followed_only` those among them that were only read for their links, `duplicates`
     those that were known under another URL, `requisites` what pages need to be shown, `requisites_queued` those of them
-    that are queued. `failed` are URLs
+    that are queued, `external` links out of scope that were checked and lead somewhere. `failed` are URLs
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
@@ -83,6 +83,7 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     requisites: int = 0
     requisites_queued: int = 0
     followed_only: int = 0
+    external: int = 0
     not_modified: int = 0
     visits: int = 0
     visits_changed: int = 0
@@ -291,6 +292,8 @@ class Counters:
             totals.sitemaps -= 1
         elif row.requisite and row.status and row.status < 400:
             totals.requisites -= 1
+        elif row.is_external and row.status and row.status < 400:
+            totals.external -= 1
         elif row.status and row.status < 400:
             totals.pages -= 1
             totals.duplicates -= bool(row.original)
@@ -308,6 +311,10 @@ class Counters:
 
     def sitemap(self) -> None:
         self.totals.sitemaps += 1
+
+    def external(self) -> None:
+        """A link that leaves the scope was checked, and leads somewhere."""
+        self.totals.external += 1
 
     def requisite(self) -> None:
         self.totals.requisites += 1

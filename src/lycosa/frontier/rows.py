@@ -87,6 +87,7 @@ class RequestKind(IntEnum):
     REVISIT = 3  # a URL that is finished, to be looked at again; it stays finished while it waits
     TABLE = 4  # never queued: a table of links is asked for beside its document
     REQUISITE = 5  # what a page needs to be shown; `hops` has how far it is from the page (`requisite_hops`)
+    EXTERNAL = 6  # out of scope: it is checked, and neither kept nor followed
     LOGIN = 6  # never queued: a step of a login, asked for when a session needs it
 
 

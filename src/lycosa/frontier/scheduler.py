@@ -72,7 +72,8 @@ class FetchChecks:
             return Reason.PREFERENCES
         if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first
             return None
-        if entry.kind is RequestKind.REQUISITE:  # it belongs to a page that is there, whatever the limits of its host
+        # What belongs to a page that is there is asked for whatever the limits of its host.
+        if entry.kind is RequestKind.REQUISITE or entry.kind is RequestKind.EXTERNAL:
             return None
         if self.holds_pages:  # a retry, or one that was postponed
             return HELD_S
@@ -89,7 +90,7 @@ class FetchChecks:
 
     def _forbids_use(self, rules: Robots, entry: QueueEntry) -> bool:
         """Return whether the host forbids the use that the crawl would make of a page, before it is asked for."""
-        is_page = entry.kind is not RequestKind.SITEMAP
+        is_page = entry.kind is not RequestKind.SITEMAP and entry.kind is not RequestKind.EXTERNAL
         return is_page and self._obeys_robots and bool(host_objection(rules, entry.path, self._purpose))
 
     def may_reach_page_limit(self, host: Host) -> bool:

@@ -351,6 +351,8 @@ def _page(row: PageRow) -> list[str]:
         lines.append(f"redirects to {row.location}")
     if row.original:
         lines.append(f"the same document as {row.original}")
+    if row.is_external:
+        lines.append("out of scope: it was checked because pages link to it (--external), and is not followed")
     if row.is_followed_only:
         lines.append("read for its links, and not kept: --keep or --keep-type leaves it out")
     if row.truncated:

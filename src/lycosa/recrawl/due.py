@@ -212,7 +212,12 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
     def _is_wanted(self, row: PageRow) -> bool:
         """Has it failed, and not in this very run, nor within the hour if visits are counted?"""
         counts = self._order is not None and self._order.most is not None
-        return row.has_failed and not row.requisite and row.fetched_s < self._began_unix - HOUR_S * counts
+        return (
+            row.has_failed
+            and not row.requisite
+            and not row.is_external
+            and row.fetched_s < self._began_unix - HOUR_S * counts
+        )
 
     def _refill(self) -> None:
         """A crawl without end gets its budget as time passes, and a new plan every day."""

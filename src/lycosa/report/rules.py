@@ -65,7 +65,7 @@ RULES = (
     ),
     Rule(
         "broken-external-links", "Broken links to other sites", _W,
-        "Pages link to a URL of another site that was fetched and answered with an error, or not at all.",
+        "Pages link to a URL of another site that answered with an error, or not at all; crawl --external checks them.",
         "Link to where the content is now, or remove the link.",
         "target",
     ),

@@ -16,6 +16,7 @@ class NamedSettings(TypedDict, total=False):
     exclude: Sequence[str]
     skip_extensions: Sequence[str]
     types: Sequence[str]
+    external: bool
     images: bool
     requisites: bool
     sitemaps: bool

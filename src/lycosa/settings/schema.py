@@ -130,6 +130,7 @@ class CrawlSettings:
         option="--type",
         metavar="PATTERN",
     )
+    external: bool = WHERE(False, v.flag, "Check links that leave the scope, without following them.")
     images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.")
     requisites: bool = WHERE(
         False,

@@ -35,7 +35,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     which it is so many steps away. `preferences` is what was said on its use when it was fetched
     (`web.preferences`). `is_followed_only`: its links were read, and its body was not wanted (`--keep`). `simhash` is
     that of its text (`web.similarity`), empty where the text is short and in rows that do not know it; `canonical` the
-    URL that the page names as canonical, `SELF_CANONICAL` for its own."""
+    URL that the page names as canonical, `SELF_CANONICAL` for its own. `is_external`: it is out of scope,
+    and was only checked."""
 
     status: int
     fetched_s: float
@@ -77,6 +78,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     is_followed_only: bool = False
     simhash: bytes = b""
     canonical: str = ""
+    is_external: bool = False
 
     @property
     def is_sitemap(self) -> bool:
@@ -84,8 +86,9 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a document that counts as a page, rather than a redirect, a sitemap or a requisite."""
-        return not (self.location or self.is_sitemap or self.requisite)
+        """Whether it is a document that counts as a page, rather than a redirect, a sitemap, a requisite or a link that
+        was checked."""
+        return not (self.location or self.is_sitemap or self.requisite or self.is_external)
 
     @property
     def lacks_body(self) -> bool:
