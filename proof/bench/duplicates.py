@@ -37,12 +37,17 @@ MEMORY, RATE, COST = "memory of the index", "look-ups a second of CPU", "a crawl
 
 
 def measure(run: Run) -> None:
-    if "quality" in run.chosen:
-        _quality(run, QUICK_PAGES if run.quick else PAGES)
-    if "index" in run.chosen:
-        _index(run, QUICK_HASHES if run.quick else HASHES)
-    if "crawl" in run.chosen:
-        _crawl(run)
+    parts = {
+        "quality": (lambda: _quality(run, QUICK_PAGES if run.quick else PAGES), (EXACT, FALSE, NEAR, PRECISE)),
+        "index": (lambda: _index(run, QUICK_HASHES if run.quick else HASHES), (MEMORY, RATE)),
+        "crawl": (lambda: _crawl(run), (COST,)),
+    }
+    for name, (part, figures) in parts.items():
+        if name in run.chosen:
+            part()
+        else:
+            for figure in figures:
+                run.leave_out(figure, "not asked for")
 
 
 class _Truth:

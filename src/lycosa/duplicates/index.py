@@ -5,11 +5,11 @@ of their four blocks of 16 bits has no such bit. So each entry stands in four ta
 with both values of its two unsure bits; who looks up asks under both values of its own: 16 entries and 16 questions
 each, and every near entry is among what is found.
 
-The entries are in segments, files that are never changed and mapped into memory, and the newest in memory, where they
-are compared one by one. Eight segments of one size become one, up to `MOST_IN_SEGMENT`. Of a part of a table, the
-newest `MOST_IN_PART` are looked at: pages made from one template can fill it, and the time of a look-up stays
-bounded. What a kill takes is the newest entries; an index that cannot be read begins anew. Called by `KnownTexts` and
-by `clusters`.
+The entries are in segments, files that are never changed and mapped into memory; the newest are in memory, where they
+are compared one by one, and in a file of their own between two runs. Eight segments of one size become one, up to
+`MOST_IN_SEGMENT`. Of a part of a table, the newest `MOST_IN_PART` are looked at: pages made from one template can fill
+it, and the time of a look-up stays bounded. What a kill takes is the newest entries; an index that cannot be read
+begins anew. Called by `KnownTexts` and by `clusters`.
 
     segment   b"lycosaNT" · entries (8 bytes) · their bits and unsure bits (16 bytes each) · where each part of the
               tables begins (4 bytes each) · numbers of entries in the order of the tables (64 bytes an entry)
@@ -35,7 +35,7 @@ _HEADER_BYTES = 16
 _BLOCKS = 64 // BLOCK_BITS
 _PARTS = _BLOCKS << BLOCK_BITS  # of all tables
 _FORMS = 4  # of a block: each of its two unsure bits is 0 or 1
-_ENDING = ".texts"
+_ENDING, _NEWEST = ".texts", "newest.hashes"
 
 Hashes = npt.NDArray[np.uint64]  # a row each: bits, unsure bits
 Numbers = npt.NDArray[np.int64]
@@ -157,14 +157,19 @@ class SimHashIndex:
         return sum(segment.count for segment in self._segments)
 
     def _open(self) -> None:
-        paths = sorted(self._folder.glob(f"*{_ENDING}"))
+        paths, newest = sorted(self._folder.glob(f"*{_ENDING}")), self._folder / _NEWEST
         try:
             for path in paths:
                 self._segments.append(_Segment(path, self._written))
                 self._next_file = int(path.stem) + 1
+            if newest.exists():
+                hashes = unpacked(newest.read_bytes())
+                self._newest_count = len(hashes)
+                self._newest[: self._newest_count] = hashes
         except (OSError, ValueError):  # nothing but the thrift of a crawl depends on it
             self._segments.clear()
-            for path in paths:
+            self._newest_count = 0
+            for path in (*paths, newest):
                 path.unlink(missing_ok=True)
 
     def near(self, hashes: Hashes) -> NearPairs:
@@ -192,14 +197,18 @@ class SimHashIndex:
             self._newest[self._newest_count : self._newest_count + room] = hashes[at : at + room]
             self._newest_count, at = self._newest_count + room, at + room
             if self._newest_count == MOST_NEWEST:
-                self.flush()
+                self._end_segment()
 
     def flush(self) -> None:
         """Writes the newest entries to disk."""
-        if not self._newest_count:
-            return
+        if self._newest_count:
+            self._write_file(self._folder / _NEWEST, self._newest[: self._newest_count].astype(">u8").tobytes())
+
+    def _end_segment(self) -> None:
+        """Makes a segment of the newest entries, and one of many where that is due."""
         self._write(self._newest[: self._newest_count])
         self._newest_count = 0
+        (self._folder / _NEWEST).unlink(missing_ok=True)
         while self._is_merge_due():
             old = self._segments[-MERGED_AT_ONCE:]
             hashes = np.concatenate([segment.hashes for segment in old])
@@ -222,15 +231,18 @@ class SimHashIndex:
             entries.append((np.argsort(keys, kind="stable") // _FORMS).astype("<u4"))  # the newest are last
         np.cumsum(np.concatenate(counts), out=starts[1:])
         path = self._folder / f"{self._next_file:08d}{_ENDING}"
+        columns = (column.tobytes() for column in (hashes.astype("<u8"), starts, *entries))
+        self._write_file(path, _MAGIC + len(hashes).to_bytes(8, "little"), *columns)
+        self._segments.append(_Segment(path, self._written))
+        self._next_file += 1
+
+    @staticmethod
+    def _write_file(path: Path, *parts: bytes) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             new = path.with_suffix(".new")
             with new.open("wb") as file:
-                file.write(_MAGIC + len(hashes).to_bytes(8, "little"))
-                for column in (hashes.astype("<u8"), starts, *entries):
-                    file.write(column.tobytes())
+                file.writelines(parts)
             new.replace(path)
-            self._segments.append(_Segment(path, self._written))
         except OSError as error:
             raise storage_error(error, path=path, doing="writing the index of texts") from error
-        self._next_file += 1
