@@ -8,6 +8,7 @@ for at once. A real site is crawled by turns with and without SimHashes; CPU tim
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -37,7 +38,7 @@ MEMORY, RATE, COST = "memory of the index", "look-ups a second of CPU", "a crawl
 
 
 def measure(run: Run) -> None:
-    parts = {
+    parts: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
         "quality": (lambda: _quality(run, QUICK_PAGES if run.quick else PAGES), (EXACT, FALSE, NEAR, PRECISE)),
         "index": (lambda: _index(run, QUICK_HASHES if run.quick else HASHES), (MEMORY, RATE)),
         "crawl": (lambda: _crawl(run), (COST,)),
