@@ -11,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -25,13 +26,16 @@ from lycosa.inspect import StoredPages, open_to_read
 from lycosa.store import CollectionStore, WarcReader, open_central_store, remember_store, upload_warc, warc_path
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from lycosa.web import parse_url, surt_key, three_letters
-from proof.ground.peers import py_wacz, pywb
-from proof.ground.replays import body_of, replayed_by_pywb
+from proof.bench.archives import shows
+from proof.ground.browser import browser, chromium
+from proof.ground.peers import nginx, py_wacz, pywb, replaywebpage
+from proof.ground.replays import body_of, embed, replayed_by_pywb, wacz_in_a_page
 from tests.cli.command import lycosa
 from tests.crawl.small_site import FIRST
 from tests.importing.foreign import answer, digest, page, record, write
 
 SITE = "https://site.example/"
+T = TypeVar("T")
 
 
 def exported(collection: Path, format: str, out: Path, *words: str) -> Path:
@@ -289,9 +293,9 @@ def bodies(path: Path) -> dict[str | None, bytes]:
 # the tools of others
 
 
-def tool(python: Callable[[], Path]) -> Path:
+def tool(install: Callable[[], T]) -> T:
     try:
-        return python()
+        return install()
     except LycosaError as error:
         pytest.skip(f"it cannot be had here: {error}")
 
@@ -339,3 +343,21 @@ def test_pywb_replays_a_hundred_pages_byte_for_byte(tmp_path: Path) -> None:
     with replayed_by_pywb(tmp_path, out) as port:
         for url in random.Random(1).sample(sorted(documents), 100):
             assert body_of(port, f"/t/20240501120000id_/{url}") == (200, documents[url]), url
+
+
+@pytest.mark.slow
+def test_replaywebpage_shows_a_copy_behind_a_redirect_in_chromium(tmp_path: Path) -> None:
+    for needed in (replaywebpage, nginx, chromium):
+        tool(needed)
+    body = page("A page that stays")
+    file = write(
+        tmp_path / "a.warc.gz",
+        record("response", f"{SITE}b", answer(gzip.compress(body), Content_Encoding="gzip"), "2024-05-01T00:00:00Z"),
+        record("response", f"{SITE}copy", answer(gzip.compress(body), Content_Encoding="gzip"), "2024-05-02T00:00:00Z"),
+        record("response", f"{SITE}old", answer(b"", "301 Moved", Location="/copy"), "2024-05-02T00:00:00Z"),
+    )
+    import_archives([file], tmp_path / "c")
+    out = exported(tmp_path / "c", "wacz", tmp_path / "o.wacz")
+
+    with wacz_in_a_page(tmp_path / "page", out) as server, browser() as opened:
+        assert shows(opened, embed(tmp_path / "page", server, 0, f"{SITE}old"), "A page that stays", "/replay/w/")
