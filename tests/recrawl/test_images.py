@@ -82,9 +82,9 @@ class Site:
             for key, _ in state.walk(Family.VISIT):
                 visit = visit_of(state, key)
                 assert visit is not None
-                batch.delete(Family.DUE, due_key(key, visit.due_s))
+                batch.delete(Family.DUE, due_key(key, visit))
                 visit.due_s = BEGIN_S + (days + (-0.1 if key == url_key(ROOT + path) else 0.1)) * DAY_S
-                batch.put(Family.DUE, due_key(key, visit.due_s), b"")
+                batch.put(Family.DUE, due_key(key, visit), b"")
                 batch.put(Family.VISIT, key, visit.pack())
             state.write(batch)
 

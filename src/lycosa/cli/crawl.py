@@ -23,15 +23,16 @@ from lycosa.cli.options import (
     Folder,
     UrlFiles,
     field_entries,
-    read_urls,
+    interval_s,
+    read_watched_urls,
     resolve_settings,
     with_settings,
 )
 from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
-from lycosa.crawl import Inbox, Recrawl, refuse_forgotten, refuse_private
+from lycosa.crawl import AddedUrl, Inbox, Recrawl, refuse_forgotten, refuse_private
 from lycosa.errors import LycosaError, SettingsError
-from lycosa.inspect import open_to_read, settings_of
+from lycosa.inspect import known_before, open_to_read, settings_of
 from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
 from lycosa.web import parse_url
 
@@ -116,6 +117,9 @@ app.command("crawl", cls=CrawlCommand, help=CRAWL_HELP, epilog=CRAWL_EXAMPLES)(c
 
 def recrawl(
     into: Folder,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="URL", help="Revisit these URLs now and no others.")
+    ] = None,
     visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after this many visits.")] = None,
     everything: Annotated[
         bool,
@@ -133,19 +137,22 @@ def recrawl(
     # lazy: the cluster takes 0.03 s to import, which the first request of a crawl need not wait for
     from lycosa.cluster import require_one_process
 
-    with open_to_read(into):
-        pass  # says so if this is no collection
+    with open_to_read(into) as collection:  # says so if this is no collection
+        named = tuple(known_before(collection, url) for url in urls or ())
+    if named and (everything or visits):
+        raise SettingsError("name URLs, or revisit pages with --all or --visits: not both")
     require_one_process(into)
     own = {name: typed.pop(name) for name in ("visits_per_day", "time_s")}
     given = {name: text for name, text in own.items() if text}
     read = merge(SettingsSource(given, lambda name: SETTINGS[name].option or ""))
-    order = Recrawl(budget=read.visits_per_day, most=visits, everything=everything, time_s=read.time_s)
+    order = Recrawl(budget=read.visits_per_day, most=visits, everything=everything, urls=named, time_s=read.time_s)
     run(CrawlJob(resolve_settings(typed, into=into), into, json=json, quiet=quiet, recrawl=order))
 
 
 RECRAWL_EXAMPLES = """
     lycosa recrawl my-crawl                 what is due now
     lycosa recrawl my-crawl --all           every page
+    lycosa recrawl my-crawl example.org/x   this page now
     lycosa recrawl my-crawl --budget 5000   at most 5,000 pages a day
 """
 app.command("recrawl", epilog=RECRAWL_EXAMPLES)(with_settings(recrawl, RECRAWL_SETTINGS))
@@ -165,27 +172,44 @@ def print_settings(
     sys.stdout.write(reference() if markdown else to_toml(CrawlSettings()))
 
 
-@app.command()
+@app.command(
+    epilog="""
+        lycosa add my-crawl https://example.org/news --every 10m
+        lycosa add my-crawl -i urls.txt           lines such as https://example.org/ 1h
+        lycosa crawl --into my-crawl --keep-fresh
+    """
+)
 def add(
     into: Folder,
     urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Crawl these URLs, too.")] = None,
     url_files: UrlFiles = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Visit them this often: 10m, 1d; none ends it. In a list a time may stand behind each URL.",
+        ),
+    ] = None,
 ) -> None:
     """Add URLs to a crawl, whether it is running or not.
 
-    A running crawl takes them in at once, another one when it continues.
+    A running crawl takes them in at once, another one when it continues. URLs with --every are visited that often by
+    `recrawl` and `crawl --keep-fresh`, beside the budget, whether they were added before or not.
     """
     with open_to_read(into) as collection:
         settings = settings_of(collection)
-    wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
+    usual = None if every is None else interval_s(every, "--every")
+    listed = [line for file in url_files or [] for line in read_watched_urls(file)]
+    typed = merge(SettingsSource({"seeds": urls or []}, lambda _: "the list of URLs")).seeds
+    wanted = dict.fromkeys(typed, usual) | {seed: usual if own is None else own for seed, own in listed}
     if not wanted:
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
-    seeds = merge(SettingsSource({"seeds": wanted}, lambda _: "the list of URLs")).seeds
-    named = [url for seed in seeds if (url := parse_url(seed))]
-    refuse_private(named, settings, into)
-    refuse_forgotten(named, into)
-    Inbox(into).put(seeds)
-    note(f"{counted(len(seeds), 'URL')} added to {into}")
+    named = [AddedUrl(url, own) for seed, own in wanted.items() if (url := parse_url(seed))]
+    refuse_private((one.url for one in named), settings, into)
+    refuse_forgotten((one.url for one in named), into)
+    Inbox(into).put(one.line for one in named)
+    watched = sum(bool(one.every_s) for one in named)
+    note(f"{counted(len(named), 'URL')} added to {into}" + (f", {watched:,} of them watched" if watched else ""))
 
 
 @app.command()

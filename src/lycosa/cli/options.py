@@ -33,6 +33,7 @@ from lycosa.settings import (
     read_field,
     read_fields_file,
     read_file,
+    seconds,
     seed,
     settings_of_folder,
 )
@@ -53,6 +54,7 @@ NEVER_EMPTY = {
     "topic": "words",
 }
 STANDARD_INPUT = "-"
+SHORTEST_INTERVAL_S = 1.0  # between two visits of a URL; the host's delay holds all the same
 SHOWN_CHARS = 60  # a line that is no URL is quoted up to this length
 WIDEST_CHOICE = 24  # the help shows the choices (a|b|c) in place of WORD up to this length
 
@@ -318,6 +320,31 @@ def field_rules(typed: Sequence[str] | None, file: str | None) -> list[FieldRule
 
 def read_urls(file: str) -> list[str]:
     """The lines of a list of URLs but blank ones and those that begin with #; `-` is standard input."""
+    name, lines = _read_lines(file)
+    return [_seed(line, name, number) for number, line in lines]
+
+
+def read_watched_urls(file: str) -> list[tuple[str, float | None]]:
+    """The same of a list in which the seconds between two visits may stand behind a URL: `https://example.org/ 10m`."""
+    name, lines = _read_lines(file)
+    found = list[tuple[str, float | None]]()
+    for number, line in lines:
+        url, _, every = line.partition(" ")
+        own = interval_s(every.strip(), f"-i: {name}, line {number}, has an interval that") if every.strip() else None
+        found.append((_seed(url, name, number), own))
+    return found
+
+
+def interval_s(text: str, name: str) -> float:
+    """The seconds between two visits that a user asks for; 0 for `none`."""
+    try:
+        return 0.0 if text.strip().lower() == "none" else seconds(SHORTEST_INTERVAL_S)(text)
+    except InvalidValue as invalid:
+        raise SettingsError(f"{name} is {text[:SHOWN_CHARS]!r}, {invalid.phrase}, or none") from invalid
+
+
+def _read_lines(file: str) -> tuple[str, list[tuple[int, str]]]:
+    """The name of a list and its numbered lines."""
     name = "standard input" if file == STANDARD_INPUT else file
     try:
         raw = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
@@ -331,7 +358,7 @@ def read_urls(file: str) -> list[str]:
         line = raw.count(b"\n", 0, error.start) + 1
         raise SettingsError(f"-i: {name}, line {line}, is not UTF-8 text") from error
     lines = [line.strip() for line in text.split("\n")]
-    return [_seed(line, name, number) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    return name, [(number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
 
 
 def _seed(line: str, name: str, number: int) -> str:

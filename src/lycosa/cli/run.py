@@ -7,6 +7,7 @@ Called by `crawl`, `recrawl`, `demo` and `cluster crawl`.
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,11 +19,13 @@ from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
-from lycosa.cli.wording import count, counted, most_first, reason
+from lycosa.cli.wording import count, counted, duration, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
 from lycosa.errors import SettingsError, StoreError
-from lycosa.recrawl import can_decode
+from lycosa.inspect import open_to_read
+from lycosa.recrawl import can_decode, next_due
 from lycosa.settings import DEFAULTS, CrawlSettings
+from lycosa.web import format_date
 
 if TYPE_CHECKING:
     from lycosa.cluster import RunningCrawl
@@ -99,6 +102,8 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
         left = visits_left(stats, ended_by, keeps_fresh=job.settings.keep_fresh and not job.recrawl)
         if job.recrawl and job.recrawl.everything and job.recrawl.most and not (stats.run_visits or ended_by):
             left = "every page was visited within the last hour: --all without --visits visits them once more"
+        if job.recrawl and not (job.recrawl.urls or job.recrawl.everything or stats.run_visits or ended_by or left):
+            left = _next_visit_words(job)
         print(
             summary(
                 stats,
@@ -114,6 +119,17 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
     code = _exit_code(stats, ended_by, fail_on_limit=job.settings.fail_on_limit, is_recrawl=is_recrawl)
     if code:
         raise typer.Exit(code)
+
+
+def _next_visit_words(job: CrawlJob) -> str:
+    """Why nothing was visited, and when something will be."""
+    with open_to_read(job.into) as collection:
+        at_s = next_due(collection.state)
+    if at_s is None:
+        return "nothing is due: there is no page to revisit yet"
+    if (left_s := at_s - time.time()) <= 0:
+        return f"nothing was due when it began; a page is since {format_date(at_s)}: the same command visits it"
+    return f"nothing was due; the next page is due in {duration(left_s)}, at {format_date(at_s)}"
 
 
 def _exit_code(stats: CrawlStats, ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:

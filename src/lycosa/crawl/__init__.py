@@ -43,9 +43,11 @@ if TYPE_CHECKING:
     )
     from lycosa.crawl.request_log import RequestWriter
     from lycosa.crawl.requeue import (
+        EVERY,
         INBOX_FOLDER,
         JUDGED_BY_KEY,
         JUDGED_BY_NOTHING,
+        AddedUrl,
         Inbox,
         literal_hosts,
         page_of_requisite,
@@ -97,8 +99,8 @@ __getattr__ = open_lazily(
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
         "request_log": "RequestWriter",
-        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts page_of_requisite refuse_private "
-        "refuse_forgotten",
+        "requeue": "EVERY INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING AddedUrl Inbox literal_hosts page_of_requisite "
+        "refuse_private refuse_forgotten",
         "requisites": "Requisites",
         "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics UrlSource",
         "shard": "Shard",
@@ -110,8 +112,10 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
+    "EVERY",
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "NEW_SETTINGS", "ROBOTS_BYTES", "ROBOTS_FOR_S",
-    "STEERED_SETTINGS", "WAITING", "Action", "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
+    "STEERED_SETTINGS", "WAITING", "Action", "AddedUrl",
+    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
     "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "ExternalLinks", "FetchObserver",
     "HostRules", "Inbox",
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",

@@ -71,7 +71,7 @@ def loop_parts(
     now = given.now or time.monotonic
     start = ProcessStart(now(), (given.wall or time.time)(), is_restart=is_restart)
     seeds = [url for seed in settings.seeds if (url := parse_url(seed))]
-    shard, addresses = _open_shard(collection, settings, given, start, seeds, only_due=recrawl is not None)
+    shard, addresses = _open_shard(collection, settings, given, start, seeds, recrawl)
     limits = LimitChecker(
         effective_limits(settings, recrawl, shard.counters.totals.seconds),
         shard.counters,
@@ -149,8 +149,7 @@ def _open_shard(
     given: Parts,
     start: ProcessStart,
     seeds: list[Url],
-    *,
-    only_due: bool,
+    recrawl: Recrawl | None,
 ) -> tuple[Shard, HostAddresses]:
     now = given.now or time.monotonic
     now_unix = given.answered_at or wall_clock(now, start)
@@ -180,7 +179,8 @@ def _open_shard(
             totals.dropped,
             totals.requisites_queued,
         ),
-        only_due=only_due and totals.queued > 0,  # what was never asked for is left to the crawl
+        # What was never asked for is left to the crawl.
+        only_due=recrawl is not None and (totals.queued > 0 or bool(recrawl.urls)),
         is_forgotten=forgotten.has if forgotten else None,
     )
     shard = Shard(

@@ -231,23 +231,25 @@ class HostRules:
             self._release(lease, response)
             shard.frontier.make_wait(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
 
-    def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:
-        """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope."""
+    def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> int:
+        """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope. Returns how
+        many are new."""
         shard = self._shard
         found = [url for text in urls if (url := parse_url(text))]
         kept = [url for url in found if url.host == host]
         kept += shard.link_filter.sift([url.href for url in found if url.host != host])
-        shard.frontier.admit(kept, depth=depth, kind=RequestKind.SITEMAP, now=shard.now(), origin=Origin.SITEMAP)
+        kind, origin = RequestKind.SITEMAP, Origin.SITEMAP
+        return len(shard.frontier.admit(kept, depth=depth, kind=kind, now=shard.now(), origin=origin))
 
     def sitemap(
-        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None = None
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[int], None] | None = None
     ) -> None:
         """Takes in what a sitemap lists; the pages count as one link away from a seed. `then` is called when all of it
-        is in, before the commit with the last of it."""
+        is in, before the commit with the last of it, with the number of URLs that are new."""
         self._shard.background.start(self._take_in(lease, request, response, then), lease.host.host)
 
     def _take_in(
-        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[int], None] | None
     ) -> Steps[None]:
         """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
         crash it is fetched again."""
@@ -256,19 +258,20 @@ class HostRules:
         if self.on_dates is not None:
             yield from self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]
+        new = 0
         most, counts = shard.settings.depth, lease.kind is not RequestKind.REVISIT  # what is read again was counted
         for start in range(0, len(urls), URLS_PER_STEP):
             some = urls[start : start + URLS_PER_STEP]
             if not found.is_index and (most is None or most >= 1):
                 parsed = [url.href for text in some if (url := parse_url(text))]
                 kept = shard.link_filter.sift(parsed, counts=counts)
-                shard.frontier.admit(kept, depth=1, now=shard.now(), origin=Origin.SITEMAP)
+                new += len(shard.frontier.admit(kept, depth=1, now=shard.now(), origin=Origin.SITEMAP))
             elif found.is_index and depth < SITEMAP_DEPTH:
-                self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
+                new += self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
             shard.committer.count_outcomes(len(some))
             yield
         if then is not None:
-            then()
+            then(new)
         self._keep(lease, request, response, body)
 
     def _keep(self, lease: Lease, request: Request | None, response: Response, body: bytes) -> None:

@@ -16,11 +16,12 @@ from lycosa.settings import CrawlSettings
 
 class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
     """Look at pages again. `budget` is in visits a day, `most` ends it after so many visits, `time_s` after so long;
-    `everything`: whether it is due or not."""
+    `everything`: whether it is due or not; `urls`: these and no others."""
 
     budget: float | None = None
     most: int | None = None
     everything: bool = False
+    urls: tuple[str, ...] = ()
     time_s: float | None = None
 
 

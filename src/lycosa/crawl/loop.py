@@ -21,7 +21,7 @@ from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.readers import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
-from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
+from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost, set_intervals
 from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, RunCompanion, UrlSource
 from lycosa.crawl.stats import CrawlStats
 from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
@@ -325,8 +325,11 @@ class Engine:
                 await asyncio.sleep(0)
 
     async def _take_in_inbox(self) -> None:
-        for urls in self._inbox.take():
-            await self._add_all(urls)
+        for added in self._inbox.take():
+            await self._add_all([one.url for one in added])
+            if not self.committer.has_failed and set_intervals(self.committer.batch, added):
+                for source in self._sources:
+                    source.intervals_set()
             if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
 

@@ -4,7 +4,11 @@ What is out of scope, too deep or excluded is not kept as a URL: only the links 
 depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
 that were over a host's limit of pages or depth are queued again if that has changed. The settings that links were
 judged by are kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a
-hash. The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole:
+hash. The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole, a URL a
+line, behind a tab the seconds between visits if it is to be watched (0: no longer). They are kept in the state:
+
+    meta   "every:" url key   → milliseconds (8 bytes); 0 until whoever plans visits has heard of it
+
 `lycosa add` writes there whether a crawl runs or not, the loop looks every second and at its start. A file is removed
 only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless. Called by the loop,
 before anything is fetched or when URLs are added.
@@ -17,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -62,6 +67,26 @@ DROPPED_BY = {
 }
 PAGES_AT_ONCE = 2_000
 _VIA_KEY = b"via:"  # + URL key, in META → the page that first needed a requisite; it moves with its host
+EVERY = b"every:"
+
+
+class AddedUrl(NamedTuple):
+    """A URL that the user adds, and how often it is to be visited; None where nothing is said of that."""
+
+    url: Url
+    every_s: float | None = None
+
+    @property
+    def line(self) -> str:
+        """The URL as it is put into an inbox."""
+        return self.url.href if self.every_s is None else f"{self.url.href}\t{self.every_s:g}"
+
+    @classmethod
+    def read(cls, line: str) -> "AddedUrl | None":
+        """The URL in a line of an inbox; None for what is none."""
+        href, tab, every = line.rstrip("\n").partition("\t")
+        url = parse_url(href)
+        return None if url is None else cls(url, float(every) if tab else None)
 
 
 class Inbox(CommitParticipant):
@@ -86,7 +111,7 @@ class Inbox(CommitParticipant):
         """Does this URL, as it is normalised, wait here?"""
         for path in sorted(self._folder.glob("*.urls")):
             with contextlib.suppress(FileNotFoundError), path.open() as lines:  # it may be taken meanwhile
-                if any(url.href == href for line in lines if (url := parse_url(line))):
+                if any(added.url.href == href for line in lines if (added := AddedUrl.read(line))):
                     return True
         return False
 
@@ -96,7 +121,7 @@ class Inbox(CommitParticipant):
             path.unlink(missing_ok=True)
         self._taken = []
 
-    def take(self) -> Iterator[list[Url]]:
+    def take(self) -> Iterator[list[AddedUrl]]:
         """The URLs left here since the last look, slice by slice. A file goes with the commit that holds its
         last slice; if the iteration stops before that, it comes again, from its beginning."""
         if not self._folder.is_dir():
@@ -105,8 +130,18 @@ class Inbox(CommitParticipant):
         for path in [path for name in names if (path := self._folder / name) not in self._taken]:
             with path.open() as lines:
                 while some := list(islice(lines, URLS_PER_SLICE)):
-                    yield [url for line in some if (url := parse_url(line))]
+                    yield [added for line in some if (added := AddedUrl.read(line))]
             self._taken.append(path)
+
+
+def set_intervals(batch: Batch, added: Iterable[AddedUrl]) -> bool:
+    """Writes down how often URLs are to be visited; False if nothing is said of that."""
+    is_any = False
+    for one in added:
+        if one.every_s is not None:
+            batch.put(Family.META, EVERY + url_key(one.url.href), int(one.every_s * 1000).to_bytes(8))
+            is_any = True
+    return is_any
 
 
 def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:

@@ -160,4 +160,8 @@ class UrlSource(Protocol):
         """Queues what there is room for; called before every commit by the clock."""
         ...
 
+    def intervals_set(self) -> None:
+        """The user has said how often some URLs are to be visited; it is in the open commit."""
+        return  # not abstract: not every source plans visits
+
     def close(self) -> None: ...

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.sql import SqlQuery
-    from lycosa.inspect.status import HostView, explain_url, hosts, open_to_read, settings_of, size_words, stats_of
+    from lycosa.inspect.status import (
+        HostView,
+        explain_url,
+        hosts,
+        known_before,
+        open_to_read,
+        settings_of,
+        size_words,
+        stats_of,
+    )
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
     from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, list_urls, url_batches
@@ -41,7 +50,7 @@ __getattr__ = open_lazily(
         "list_changes page_history url_view",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "HostView hosts open_to_read settings_of stats_of explain_url size_words",
+        "status": "HostView hosts open_to_read settings_of stats_of explain_url known_before size_words",
         "tables": "CollectionTable table_named tables_of",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
         "urls": "KnownUrl KnownUrlFilter list_urls url_batches",
@@ -52,7 +61,7 @@ __getattr__ = open_lazily(
 __all__ = [
     "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostFreshness", "HostView", "KnownUrl",
     "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages", "UrlView", "arrow_reader",
-    "asked_url", "change_time", "explain_url", "freshness", "hosts", "key_prefixes", "known_urls", "knows_host",
-    "list_changes", "list_urls", "open_to_read", "page_history", "page_of", "safe_cell", "settings_of", "size_words",
-    "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
+    "asked_url", "change_time", "explain_url", "freshness", "hosts", "key_prefixes", "known_before", "known_urls",
+    "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of", "safe_cell", "settings_of",
+    "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

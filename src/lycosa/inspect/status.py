@@ -18,6 +18,7 @@ from lycosa.crawl import (
     Inbox,
     clock,
     drop_reason,
+    duration,
     filters_of,
     load_counts,
     load_live_stats,
@@ -207,6 +208,20 @@ def stats_of(collection: CollectionStore) -> CrawlStats:
     return msgspec.structs.replace(stats, left_out=pages, left_out_bytes=size)
 
 
+def known_before(collection: CollectionStore, text: str) -> str:
+    """A URL that was fetched before, as it is normalised; raises SettingsError for others."""
+    url, into = asked_url(collection, text), collection.path
+    packed = collection.state.get(Family.URL, url_key(url.href))
+    if packed is None:
+        raise SettingsError(f"{url.href} is not known: lycosa add {into} {url.href} adds it")
+    state = UrlRow.unpack(packed).state
+    if state is UrlState.QUEUED:
+        raise SettingsError(f"{url.href} was not fetched yet: lycosa crawl --into {into} continues the crawl")
+    if state is UrlState.DROPPED:
+        raise SettingsError(f"{url.href} was dropped: lycosa why {url.href} --in {into} says for what reason")
+    return url.href
+
+
 def explain_url(collection: CollectionStore, text: str) -> list[str]:
     """Sentences that say where a URL is and why; raises SettingsError where nothing is asked."""
     try:
@@ -378,6 +393,8 @@ def _next_visit(collection: CollectionStore, key: bytes) -> list[str]:
         f"{seen if visit.visits else 'not looked at again'}; it seems to change {visit.rate:.2g} times a day;"
         f" due {format_date(visit.due_s)}"
     ]
+    if visit.every_s:
+        lines.append(f"watched every {duration(visit.every_s)}")
     if visit.trouble:
         fails = f"{counted(visit.fails, 'visit')} in a row brought nothing, so what is stored is kept"
         lines.append(f"the last visit, {format_date(visit.checked_s)}, failed: {visit.trouble}; {fails}")

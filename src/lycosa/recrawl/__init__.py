@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         due_key,
         history,
         history_rows,
+        next_due,
         no_bodies,
         record_with_body,
         require_bodies,
@@ -58,7 +59,7 @@ __getattr__ = open_lazily(
         "revisits": "Revisits",
         "versions": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of BODY_CAP_BYTES "
         "Fields StoredDocuments document_at due_key history_rows record_with_body no_bodies require_bodies version_at "
-        "version_row",
+        "version_row next_due",
     },
 )
 
@@ -66,7 +67,7 @@ __getattr__ = open_lazily(
 __all__ = [
     "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "IgnoreRules",
     "PageChange", "Presence", "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions",
-    "digest_of_content", "document_at", "due_key", "history", "history_rows", "image_value", "no_bodies", "opening",
-    "record_with_body", "require_bodies", "split_change_key", "structure_digest", "unpack_change", "unpack_visit",
-    "version_at", "version_row", "visit_of",
+    "digest_of_content", "document_at", "due_key", "history", "history_rows", "image_value", "next_due", "no_bodies",
+    "opening", "record_with_body", "require_bodies", "split_change_key", "structure_digest", "unpack_change",
+    "unpack_visit", "version_at", "version_row", "visit_of",
 ]  # fmt: skip

@@ -6,6 +6,9 @@ and runs at most an hour's budget ahead. What is taken leaves `due` in the commi
 everything takes the pages first that were not seen for longest, by the hour: `due` is read once for each range of ages.
 Those that were visited within the hour come last or, if visits are counted, not at all.
 
+URLs that the user watches are taken whenever their own time has come, beside the budget and before all others. A
+recrawl of some URLs takes these alone.
+
 The feeder also observes fetches: a page that a recrawl finds for the first time is new, and opens its history.
 """
 
@@ -18,9 +21,9 @@ from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack
 from lycosa.records import Family, Response
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN
 from lycosa.recrawl.revisits import Revisits
-from lycosa.recrawl.versions import VisitRow, due_before, due_key, key_of_due, unpack_visit
+from lycosa.recrawl.versions import VisitRow, due_key, due_range, key_of_due, unpack_visit
 from lycosa.store import PageRow, pages_at, unpack_page
-from lycosa.web import url_from_key
+from lycosa.web import url_from_key, url_key
 
 AHEAD = 1_000  # revisits queued at a time
 DUE_READ = 500  # rows of `due` read at a time
@@ -40,7 +43,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
     def __init__(self, shard: Shard, revisits: Revisits, order: Recrawl | None) -> None:
         self._shard, self._revisits, self._planner, self._order = shard, revisits, revisits.planner, order
         revisits.images.ask = self.ask
-        revisits.hints.is_off = order is not None and order.everything
+        revisits.hints.is_off = order is not None and (order.everything or bool(order.urls))
         self._state = shard.collection.state
         self._sees_new = order is not None  # the collection was whole: a page that is found now is new
         self._head, self._taken = b"", set[bytes]()
@@ -50,6 +53,8 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         self._allowance = 0.0
         self._filled_at = self._planned_at = shard.now()
         self._planning: asyncio.Task[object] | None = None
+        self._applying: asyncio.Task[None] | None = None
+        self._has_new_intervals = False
         self._is_exhausted = False
 
     @property
@@ -61,7 +66,15 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
 
     async def begin(self) -> None:
         """Makes the plan and the allowance of this run."""
+        await self._planner.apply_watches()
         last_s = self._planner.plan.made_s
+        if self._order is not None and self._order.urls:
+            if not last_s:
+                await self._planner.make(self._shard.settings.visits_per_day)
+            self._allowance = float("inf")
+            self._queue_named([url_key(url) for url in self._order.urls])
+            self._is_exhausted = True
+            return
         budget = self._order.budget if self._order else None
         plan = await self._planner.make(budget or self._shard.settings.visits_per_day)
         if self._order is None:
@@ -106,24 +119,56 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         self._sees_new |= self._shard.frontier.queued <= 0 < self._shard.counters.totals.visits
         if self._order is None:
             self._refill()
-        room = AHEAD - self._shard.frontier.revisiting
+        room, watched = AHEAD - self._shard.frontier.revisiting, 0
+        if self._planner.has_watches and room > 0 and not self._is_exhausted and not self._takes_everything:
+            watched = self._feed_watched(min(room, DUE_READ))
+            room -= watched
         limit = int(min(room, self._allowance, DUE_READ))
         if limit <= 0 or self._is_exhausted:
-            self._is_exhausted = self._is_exhausted or (self._order is not None and self._allowance < 1)
+            self._is_exhausted |= self._order is not None and self._allowance < 1 and not watched
             return
-        if self._order is not None and self._order.everything:
+        if self._takes_everything:
             if self._ages:
                 self._feed_by_age(limit)
             else:
                 self._is_exhausted = not self._queue_failed(limit)
             return
-        end = due_before(self._shard.now_unix() if self._order is None else self._began_unix)
-        rows = self._state.scan(Family.DUE, self._head, end, limit=limit)
+        rows = self._state.scan(Family.DUE, self._head, due_range(self._due_s())[1], limit=limit)
         if rows:
             self._head = rows[-1][0] + b"\0"
             self._queue([key for key, _ in rows])
         else:
-            self._is_exhausted = self._order is not None
+            self._is_exhausted = self._order is not None and not watched
+
+    @property
+    def _takes_everything(self) -> bool:
+        return self._order is not None and self._order.everything
+
+    def _due_s(self) -> float:
+        """What is due until this time is taken."""
+        return self._shard.now_unix() if self._order is None else self._began_unix
+
+    def _feed_watched(self, limit: int) -> int:
+        """Queues URLs that the user watches; returns how many were due."""
+        rows = self._state.scan(Family.DUE, *due_range(self._due_s(), is_watched=True), limit=limit)
+        self._queue([key for key, _ in rows])
+        return len(rows)
+
+    def _queue_named(self, keys: Sequence[bytes]) -> None:
+        """Queues URLs that were fetched before, whether they are due or not."""
+        frontier, batch = self._shard.frontier, self._shard.committer.batch
+        visits, urls = self._state.get_many(Family.VISIT, keys), self._state.get_many(Family.URL, keys)
+        for key, packed, url in zip(keys, visits, urls, strict=True):
+            row = UrlRow.unpack(url) if url else None
+            if row is not None and row.state in (UrlState.DONE, UrlState.FAILED):
+                if packed:
+                    batch.delete(Family.DUE, due_key(key, unpack_visit(packed)))
+                frontier.revisit(
+                    url_from_key(key), row.depth, row.origin, now=self._shard.now(), now_unix=self._shard.now_unix()
+                )
+
+    def intervals_set(self) -> None:
+        self._has_new_intervals = True
 
     def _feed_by_age(self, limit: int) -> None:
         dues = [key for key, _ in self._state.scan(Family.DUE, self._head, limit=AGES_READ)]
@@ -144,7 +189,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
     def ask(self, keys: Sequence[bytes]) -> None:
         """Queues the images of a page, at the cost of the budget, unless they are queued already."""
         visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
-        dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
+        dues = [due_key(key, visit) for key, visit in zip(keys, visits, strict=True) if visit is not None]
         rows = self._state.get_many(Family.DUE, dues)
         dues = [due for due, row in zip(dues, rows, strict=True) if row is not None]  # others are queued already
         if self._order is not None and self._order.most is not None:
@@ -163,15 +208,20 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
             if due in self._taken:
                 continue
             visit = unpack_visit(packed) if packed else None
-            is_current = visit is not None and due_key(key, visit.due_s) == due
+            is_current = visit is not None and due_key(key, visit) == due
             if is_current and visit is not None and visit.checked_s >= self._began_unix and self._order is not None:
                 continue  # visited in this very run
             self._taken.add(due)
             batch.delete(Family.DUE, due)
-            if is_current and url is not None:
+            if is_current and visit is not None and url is not None:
                 row = UrlRow.unpack(url)
+                if visit.every_s and row.state not in (UrlState.DONE, UrlState.FAILED):  # it was never fetched
+                    visit.due_s = now_unix + visit.every_s
+                    batch.put(Family.DUE, due_key(key, visit), b"")
+                    batch.put(Family.VISIT, key, visit.pack())
+                    continue
                 frontier.revisit(url_from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
-                self._allowance -= 1
+                self._allowance -= not visit.every_s
 
     def _ranked(self, dues: Sequence[bytes], counter: LinkCounter) -> list[bytes]:
         """What is due in the order of a ranking by the links on each page, as of the visit before, and to it; a page
@@ -239,10 +289,14 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         self._taken.clear()
         if self._order is None:
             self._head = b""
+        if self._has_new_intervals:
+            self._has_new_intervals = False
+            self._applying = asyncio.get_running_loop().create_task(self._planner.apply_watches())
 
     def close(self) -> None:
-        if self._planning is not None:
-            self._planning.cancel()
+        for task in (self._planning, self._applying):
+            if task is not None:
+                task.cancel()
 
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
         is_lost = lease.entry is not None and lease.entry.origin is Origin.LOST

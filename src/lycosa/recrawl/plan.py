@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from lycosa.crawl import Shard
+from lycosa.crawl import EVERY, Shard
 from lycosa.frontier import Host, HostRow, Lease, unpack_host
 from lycosa.graph import Ranks, load_ranks
 from lycosa.records import Family
@@ -30,7 +30,7 @@ from lycosa.recrawl.change.schedule import (
     visit_rate,
 )
 from lycosa.recrawl.change.verdict import Presence
-from lycosa.recrawl.versions import VisitRow, due_key, unpack_visit
+from lycosa.recrawl.versions import VisitRow, due_key, unpack_visit, visit_of
 from lycosa.store import Batch, PageRow, page_at, unpack_page
 from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_key
 
@@ -42,7 +42,9 @@ SHORTEST_DAYS, LONGEST_DAYS = 1 / 24, 180.0
 USUAL_SHARE, LEAST_BUDGET = 0.1, 24.0  # of the pages, a day, if no budget is set
 HOST_SHARE = 0.5  # of the requests that a host may get politely
 EMPTY_WORTH = 0.25  # of what is gone or leads elsewhere, beside a page
-SITEMAP_DAYS = 1.0  # between visits of a sitemap: its dates are worth more than they cost
+SITEMAP_DAYS = 1.0  # between visits of a sitemap at most: its dates are worth more than they cost
+POLLS_A_CHANGE = 2.0  # of a sitemap or a feed, for each time that it has something new
+FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 SPREAD = 0.1  # times vary by this share, so that what was fetched together is not due together
 TOO_FAR = 1.5  # times the interval: no due time is further away than that
 TRIED_FIRST = 5  # pages of a host that are visited sooner on trust
@@ -88,6 +90,7 @@ class VisitPlanner:
         self.plan = _decode(packed) if packed else VisitPlan()
         self._importance = VisitImportance(load_ranks(shard.collection.path))
         self._schedule = shard.settings.schedule
+        self.has_watches = False  # until `apply_watches` has looked
 
     def __repr__(self) -> str:
         return f"<VisitPlanner {self._schedule} budget={self.plan.budget:g} pages={self.plan.pages}>"
@@ -97,8 +100,12 @@ class VisitPlanner:
     def interval(self, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> float:
         """Days until the next visit of a page; `changed` is what the last visit found, None if there was none."""
         plan = self.plan
+        if visit.every_s:
+            return visit.every_s / DAY_S
+        # Sitemaps and feeds are asked for new URLs, with conditions, at the pace at which they have some.
+        poll_days = max(1 / (POLLS_A_CHANGE * visit.rate), SHORTEST_DAYS)
         if row.is_sitemap:
-            return SITEMAP_DAYS
+            return min(poll_days, SITEMAP_DAYS)
         if self._schedule == "adaptive":
             factor = 1.0 if changed is None else 1 - NUTCH_SHRINKS if changed else 1 + NUTCH_GROWS
             days = (visit.interval or NUTCH_FIRST_DAYS) * factor
@@ -109,6 +116,8 @@ class VisitPlanner:
         else:
             price = plan.prices.get(_host_of(key), plan.price) or 1.0
             days = 1 / visit_rate(self._worth(row, visit), visit.rate, price)
+        if visit.is_feed or row.essence in FEED_TYPES:
+            days = min(days, poll_days)
         return min(max(days, SHORTEST_DAYS), LONGEST_DAYS)
 
     def _worth(self, row: PageRow, visit: VisitRow) -> float:
@@ -117,11 +126,48 @@ class VisitPlanner:
 
     def schedule(self, batch: Batch, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> None:
         """Gives a page its next time, counted from its last visit, in `batch`."""
+        visit.every_s = self.every_s(key)
         visit.interval = self.interval(key, row, visit, changed=changed)
-        days = visit.interval * (1 + SPREAD * (2 * self._shard.roll() - 1))
+        days = visit.interval * (1 if visit.every_s else 1 + SPREAD * (2 * self._shard.roll() - 1))
         visit.due_s = (visit.checked_s or row.fetched_s) + days * DAY_S
-        batch.put(Family.DUE, due_key(key, visit.due_s), b"")
+        batch.put(Family.DUE, due_key(key, visit), b"")
         batch.put(Family.VISIT, key, visit.pack())
+
+    # URLs that the user watches
+
+    def every_s(self, key: bytes) -> float:
+        """How often the user wants a URL visited; 0 if nothing was said of it."""
+        packed = self._state.get(Family.META, EVERY + key) if self.has_watches else None
+        return int.from_bytes(packed) / 1000 if packed else 0.0
+
+    async def apply_watches(self) -> None:
+        """Gives their times to the URLs whose interval the user has set or changed, whether they were fetched or not,
+        and to those that are watched no more."""
+        batch, end, now = Batch(), EVERY[:-1] + b";", self._shard.now_unix()
+        self.has_watches = bool(self._state.scan(Family.META, EVERY, end, limit=1))
+        for number, (found, packed) in enumerate(self._state.walk(Family.META, EVERY, end)):
+            if number % ROWS_A_TURN == 0:
+                self._state.write(batch)
+                batch = Batch()
+                await asyncio.sleep(0)
+            key, every_s = found[len(EVERY) :], int.from_bytes(packed) / 1000
+            visit = visit_of(self._state, key) or VisitRow()
+            if visit.every_s == every_s and every_s:
+                continue
+            row = page_at(self._state, key)
+            batch.delete(Family.DUE, due_key(key, visit))
+            if not every_s:
+                batch.delete(Family.META, found)
+            if every_s or row is not None:
+                self.schedule(batch, key, row or PageRow(0, now), visit)
+        self._state.write(batch)
+
+    def schedule_again(self, key: bytes, row: PageRow) -> None:
+        """A URL that was never a page has been asked for: if it is watched, it has a next time all the same."""
+        if self.every_s(key):
+            visit = visit_of(self._state, key) or VisitRow()
+            visit.checked_s = self._shard.now_unix()
+            self.schedule(self._shard.committer.batch, key, row, visit)
 
     # the walk
 
@@ -141,6 +187,8 @@ class VisitPlanner:
             if not names or names[-1] != host:
                 names.append(host)
             known = visit or VisitRow()
+            if known.every_s:  # beside the budget
+                continue
             worth.append(self._worth(row, known))
             rates.append(known.rate)
             hosts.append(len(names) - 1)
@@ -192,7 +240,7 @@ class VisitPlanner:
             if visit is None:
                 self.schedule(batch, key, row, VisitRow())
             elif _is_too_far(visit, now):
-                batch.delete(Family.DUE, due_key(key, visit.due_s))
+                batch.delete(Family.DUE, due_key(key, visit))
                 visit.checked_s = min(visit.checked_s, now)
                 self.schedule(batch, key, row, visit)
         self._state.write(batch)
@@ -269,9 +317,9 @@ class ChangeHints:
             seen_s = visit.checked_s or (page.fetched_s if page else now)
             if not seen_s < lastmod_s <= now:
                 continue
-            batch.delete(Family.DUE, due_key(key, visit.due_s))
+            batch.delete(Family.DUE, due_key(key, visit))
             visit.hint_s, visit.due_s = lastmod_s, now
-            batch.put(Family.DUE, due_key(key, now), b"")
+            batch.put(Family.DUE, due_key(key, visit), b"")
             batch.put(Family.VISIT, key, visit.pack())
             sooner += 1
         return sooner

@@ -38,13 +38,15 @@ class Visit(NamedTuple):
 
 
 class VisitResult(NamedTuple):
-    """What a visit says of a page. `verdict` is None if the host failed; `row` is the page's new row, if any."""
+    """What a visit says of a page. `verdict` is None if the host failed; `row` is the page's new row, if any;
+    `is_renewed`: it names URLs that are new, which is no change to tell of: a sitemap."""
 
     verdict: ChangeVerdict | None
     presence: Presence
     masks: Masks
     digest: bytes
     row: PageRow | None = None
+    is_renewed: bool = False
 
 
 class PageChange(NamedTuple):
@@ -116,7 +118,8 @@ class VisitRecorder:
         now, changed = shard.now_unix(), verdict is not None and verdict.is_change
         seen = before.seen
         if verdict is not None:
-            seen = seen.visited((now - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=changed)
+            days = (now - (before.checked_s or visit.row.fetched_s)) / DAY_S
+            seen = seen.visited(days, changed=changed or found.is_renewed)
         after = msgspec.structs.replace(
             before,
             checked_s=now,
@@ -146,7 +149,7 @@ class VisitRecorder:
         seen = before.seen.visited((at_s - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=True)
         if row.changes == before.changes:
             self._shard.counters.visit_changed()
-        batch.delete(Family.DUE, due_key(visit.key, row.due_s))
+        batch.delete(Family.DUE, due_key(visit.key, row))
         row = msgspec.structs.replace(
             row, checked_s=at_s, seen=seen, rate=estimate_rate(seen), changes=before.changes + 1
         )

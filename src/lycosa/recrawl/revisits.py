@@ -52,7 +52,7 @@ from lycosa.recrawl.table_revisits import TableRevisits
 from lycosa.recrawl.versions import VisitRow, change_key, visit_of
 from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, page_at
 from lycosa.tables import TABLE_MAX_BYTES
-from lycosa.web import Page, RobotsDirectives, TextCodes, parse_url, url_key
+from lycosa.web import MediaKind, Page, RobotsDirectives, TextCodes, parse_url, url_key
 
 GIVE_UP_AFTER = 3  # visits in a row that brought nothing: then the page is gone
 NO_DOCUMENT = frozenset({Presence.EMPTY, Presence.LOGIN})
@@ -181,7 +181,8 @@ class Revisits(RequestHandler, FrontierHook):
             self._count_recovered(lease, row)
         return self._pages.answered(answer)
 
-    def _count_recovered(self, lease: Lease, row: PageRow) -> None:
+    def _count_recovered(self, lease: Lease, row: PageRow, _new: int = 0) -> None:
+        self.planner.schedule_again(url_key(lease.url), row)
         self._shard.counters.visit()
         self.recorder.uncount(lease.host, row)
 
@@ -222,6 +223,7 @@ class Revisits(RequestHandler, FrontierHook):
         shard.counters.visit()
         lease.host.count(failed=1)
         self._archive.write_row(lease, row, None)
+        self.planner.schedule_again(visit.key, row)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS)
 
     def _failed(self, visit: Visit, why: str) -> None:
@@ -266,7 +268,7 @@ class Revisits(RequestHandler, FrontierHook):
             self._same_document(visit, prepared, is_missing=is_missing)
             return
         page = self._reader.analyse(response, prepared)
-        presence = presence_of(page, body)
+        presence, before.is_feed = presence_of(page, body), page.media.kind is MediaKind.FEED
         verdict = change_of_state(before.presence, presence, page.media.essence)
         compared = Comparison(verdict or SAME, before.masks, b"")
         if presence in NO_DOCUMENT:
@@ -442,8 +444,9 @@ class Revisits(RequestHandler, FrontierHook):
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
 
-        def finish() -> None:  # with the last of its URLs: a visit that is cut off counts for nothing
-            self.recorder.finish(visit, VisitResult(SAME, visit.before.presence, Masks(), b""), None)
+        def finish(new: int) -> None:  # with the last of its URLs: a visit that is cut off counts for nothing
+            found = VisitResult(SAME, visit.before.presence, Masks(), b"", is_renewed=new > 0)
+            self.recorder.finish(visit, found, None)
             self._shard.counters.remove(visit.row)  # it was counted when it was first read
 
         self._rules.sitemap(visit.lease, visit.request, visit.response, finish)

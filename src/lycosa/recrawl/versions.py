@@ -2,7 +2,8 @@
 
     visit   url key                          → VisitRow
     change  url key · NUL · time (ms)        → ChangeRow: one a change; the first version is written with the first one
-    due     time (ms) · url key              → nothing; the time is that of the visit row
+    due     time (ms) · url key              → nothing; the time is that of the visit row. Those of URLs that the user
+                                               watches have the first bit set: they are apart, and wait for no others
 
 A page that was never visited again has none of these rows: a first crawl writes nothing here. `recrawl.recorder` writes
 them in the commit that ends a visit, `recrawl.plan` when a page gets its first time.
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 KEY_END = b"\0"
 _VERSIONS = frozenset({ChangeKind.NEW, ChangeKind.TEXT, ChangeKind.STRUCTURE, ChangeKind.IMAGE})
 TIME_BYTES = 8
+WATCHED = 1 << 63
+NEVER_S = 1e15
 BODY_CAP_BYTES = 64 << 20  # of a body with its content coding undone
 _HOPS_MOST = 3  # revisit records that refer to revisit records
 _LOCATIONS_MOST = 10_000  # remembered by `StoredDocuments`
@@ -69,7 +72,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     says why the last one did. `saved` are the bytes that did not have to be sent again. `hint_s` is when its host last
     said that it had changed. `patches` are versions in the history that are no changes: volatile parts from a table,
     whose ETag is `table_etag`; `by_table` counts visits in a row that fetched nothing but that table, `same_tables`
-    those among them that found it unchanged.
+    those among them that found it unchanged. `every_s` is how often the user wants it visited, 0 if nothing was said;
+    `is_feed`: it was a feed when it was last read.
     """
 
     checked_s: float = 0.0
@@ -90,6 +94,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     by_table: int = 0
     trouble: str = ""
     same_tables: int = 0
+    every_s: float = 0.0
+    is_feed: bool = False
 
     def pack(self) -> bytes:
         return _encode(self)
@@ -149,13 +155,26 @@ def _milliseconds(time_s: float) -> bytes:
     return max(0, int(time_s * 1000)).to_bytes(TIME_BYTES)
 
 
-def due_key(key: bytes, due_s: float) -> bytes:
-    return _milliseconds(due_s) + key
+def due_key(key: bytes, visit: VisitRow) -> bytes:
+    """The key in `due` of a page with this visit row."""
+    return _due_time(visit.due_s, is_watched=bool(visit.every_s)) + key
 
 
-def due_before(now_s: float) -> bytes:
-    """The end of the range of keys that are due now."""
-    return _milliseconds(now_s + 0.001)
+def _due_time(due_s: float, *, is_watched: bool) -> bytes:
+    time_ms = int.from_bytes(_milliseconds(due_s))
+    return (time_ms | WATCHED if is_watched else time_ms).to_bytes(TIME_BYTES)
+
+
+def due_range(now_s: float, *, is_watched: bool = False) -> tuple[bytes, bytes]:
+    """The range of keys that are due now: of URLs that the user watches, or of all others."""
+    return _due_time(0.0, is_watched=is_watched), _due_time(now_s + 0.001, is_watched=is_watched)
+
+
+def next_due(state: State) -> float | None:
+    """When the next page is due, or was; None if nothing is planned."""
+    found = [state.scan(Family.DUE, *due_range(NEVER_S, is_watched=watched), limit=1) for watched in (False, True)]
+    times = [int.from_bytes(rows[0][0][:TIME_BYTES]) & ~WATCHED for rows in found if rows]
+    return min(times) / 1000 if times else None
 
 
 def key_of_due(due: bytes) -> bytes:

@@ -310,7 +310,7 @@ class _ShardRemoval:
             total.versions += change.is_version
             batch.delete(Family.CHANGE, found)
         if visit is not None:
-            batch.delete(Family.DUE, due_key(key, visit.due_s))
+            batch.delete(Family.DUE, due_key(key, visit))
         for family in (Family.PAGE, Family.LINK, Family.VISIT):
             batch.delete(family, key)
 

@@ -15,7 +15,7 @@ BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
 CLAIMED_PREFIX = b"claimed:"  # longer than a fingerprint, with which the other keys of `doc` begin
 # Rows whose names go on with a bucket.
 NAMED = (
-    *((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:", b"drop:", b"jar:", b"via:")),
+    *((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:", b"drop:", b"every:", b"jar:", b"via:")),
     (Family.DOC, CLAIMED_PREFIX),
 )
 ARRIVING = b"arriving:"  # host rows that are not active yet

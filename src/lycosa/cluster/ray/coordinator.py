@@ -236,8 +236,8 @@ class CoordinatorProcess:
         """URLs that `lycosa add` left go to the inboxes of their owners, and only then out of this one."""
         by_owner: dict[str, list[str]] = {}
         for some in self._inbox.take():
-            for url in some:
-                by_owner.setdefault(self._coordinator.table.owner(url.host), []).append(url.href)
+            for added in some:
+                by_owner.setdefault(self._coordinator.table.owner(added.url.host), []).append(added.line)
             await asyncio.sleep(0)
         if not by_owner:
             return
