@@ -79,6 +79,10 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
         fields_file: FieldsFile = None,
         json: Json = False,
         quiet: Quiet = False,
+        serve: Annotated[
+            bool,
+            typer.Option("--serve", help="Show the crawl in a browser while it runs.", rich_help_panel=OUTPUT),
+        ] = False,
         **typed: Any,
     ) -> None:
         if not into:
@@ -92,7 +96,7 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
         settings = resolve_settings(
             {"seeds": seeds, **typed}, into=Path(into), config=Path(config) if config else None, url_files=url_files
         )
-        run(CrawlJob(settings, Path(into), json=json, quiet=quiet))
+        run(CrawlJob(settings, Path(into), json=json, quiet=quiet, serves=serve))
 
     return with_settings(crawl)
 

@@ -191,6 +191,7 @@ class CrawlJob(NamedTuple):
     quiet: bool = False
     recrawl: Recrawl | None = None
     leftover_note: str = ""
+    serves: bool = False  # the live page runs beside it
 
 
 class CrawlCommand(LycosaCommand):

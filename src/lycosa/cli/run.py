@@ -6,9 +6,11 @@ Called by `crawl`, `recrawl`, `demo` and `cluster crawl`.
 
 import asyncio
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -47,10 +49,36 @@ def run(job: CrawlJob) -> None:
     """Does a job and ends with its exit code."""
     if job.settings.images and (job.recrawl or job.settings.keep_fresh):
         _warn_without_pillow()
-    stats, ended_by = uvloop.run(_crawl(job))
+    with _live_page(job):
+        stats, ended_by = uvloop.run(_crawl(job))
     if job.settings.workers and job.settings.index:
         ended_by = _index_shards(job, stats, ended_by)
     _end(job, stats, ended_by)
+
+
+@contextmanager
+def _live_page(job: CrawlJob) -> Iterator[None]:
+    """The live page beside a crawl, where it is asked for, in a process of its own. It ends with this one, however that
+    ends: it listens on a pipe."""
+    if not job.serves:
+        yield
+        return
+    words = [sys.executable, "-m", "lycosa", "serve", str(job.into), "--port", "0", "--beside"]
+    page = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert page.stdin is not None
+    assert page.stdout is not None
+    assert page.stderr is not None
+    link = page.stdout.readline().strip()
+    if not link:
+        raise SettingsError(page.stderr.read().strip().removeprefix("lycosa: ") or "the live page did not start")
+    _warn(f"the live page is at {link}")
+    try:
+        yield
+    finally:
+        page.stdin.close()
+        page.wait(timeout=10)
 
 
 def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]") -> None:

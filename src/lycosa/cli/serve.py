@@ -1,6 +1,10 @@
 """`lycosa serve`: the live page of a collection, its API and its metrics."""
 
+import os
 import re
+import signal
+import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -40,9 +44,7 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Let other machines in without TLS: the token is sent in the clear.")
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Begin although there is no collection yet: a crawl is about to make it.")
-    ] = False,
+    beside: Annotated[bool, typer.Option("--beside", hidden=True)] = False,
 ) -> None:
     """Show a collection in a browser: its crawl live, hosts, URLs, changes, search, report; and steer it.
 
@@ -51,7 +53,9 @@ def serve(
     """
     if token and TOKEN.fullmatch(token) is None:
         raise SettingsError("--token takes 8 to 128 letters, digits, - and _, since it is a part of the link")
-    if not wait:
+    if beside:  # a crawl that is about to make the collection; it holds the other end of standard input
+        threading.Thread(target=_end_with_crawl, daemon=True).start()
+    else:
         with open_to_read(into):
             pass  # says so if this is no collection
     options = ServeOptions(port=port, bind=bind, token=token, certificate=certificate, key=key, is_waived=insecure)
@@ -61,3 +65,8 @@ def serve(
         note(f"open this link to see {into}; Ctrl-C ends it")
 
     serve_collection(into, options, tell)
+
+
+def _end_with_crawl() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)

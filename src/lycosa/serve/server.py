@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from lycosa.errors import MissingExtra, SettingsError
-from lycosa.replay import HttpServer, Replay
+from lycosa.errors import LycosaError, MissingExtra, SettingsError
+from lycosa.replay import HttpServer, Replay, ReplayAnswer, ReplayRequest
 from lycosa.serve.access import AccessGuard, App
 from lycosa.serve.source import CollectionSource
 
@@ -33,6 +33,26 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     certificate: str = ""
     key: str = ""
     is_waived: bool = False
+
+
+class StoredCopies:
+    """The replay of a collection, from the moment it is there: a crawl that has just begun may not have made it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.prefix = path, f"/{secrets.token_urlsafe(24)}/"
+        self._replay: Replay | None = None
+
+    def answer(self, request: ReplayRequest) -> ReplayAnswer:
+        if self._replay is None:
+            try:
+                self._replay = Replay(self._path, prefix=self.prefix)
+            except LycosaError as error:
+                return ReplayAnswer(503, f"{error}\n".encode(), (("Content-Type", "text/plain; charset=utf-8"),))
+        return self._replay.answer(request)
+
+    def close(self) -> None:
+        if self._replay is not None:
+            self._replay.close()
 
 
 def make_app(source: CollectionSource, *, token: str, replay_at: str, name: str = "", is_tls: bool = False) -> App:
@@ -82,7 +102,7 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
     import uvicorn  # lazy: part of the extra
 
     source, token = CollectionSource(path), options.token or secrets.token_urlsafe(24)
-    replay = Replay(path, prefix=f"/{secrets.token_urlsafe(24)}/")
+    replay = StoredCopies(path)
     copies = HttpServer(replay.answer, name=options.bind)
     await copies.start(options.bind, 0)
     shown = f"[{options.bind}]" if ":" in options.bind else options.bind
