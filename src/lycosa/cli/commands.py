@@ -45,6 +45,7 @@ COMMANDS = {
         "report": ("report", "Report what is broken, doubled, missing or slow on a site."),
         "duplicates": ("duplicates", "Show pages that are copies or near-copies of each other."),
         "serve": ("serve", "Show a collection in a browser, live, and steer its crawl."),
+        "watch": ("watch", "Show a collection on the whole terminal, live."),
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),

@@ -7,7 +7,8 @@ once. It starts no thread and never ends a crawl: one that cannot be written to 
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
@@ -23,6 +24,9 @@ REDRAW_S = 0.25
 LABEL_COLUMNS = 9
 SLOW_S = 1.0  # a host that answers sooner is not worth a line
 UTF_8 = "utf-8"
+STEP_S, STEPS = 2.0, 150  # the rate of the last five minutes
+SPARKS, ASCII_SPARKS = "▁▂▃▄▅▆▇█", "_.-=+*#"
+BAR_COLUMNS = 40
 
 Clock = Callable[[], float]
 
@@ -110,13 +114,16 @@ class TerminalView:
         self._clock = clock
         self._next_s = clock()
         self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._rates = RateHistory()
 
     def show(self, stats: CrawlStats) -> None:
         now_s = self._clock()
         if now_s < self._next_s:
             return
         self._next_s = now_s + REDRAW_S
-        picture = drawing(stats, width=self._console.width, encoding=self._console.encoding)
+        self._rates.add(now_s, stats.pages + stats.run_visits)
+        width, encoding = self._console.width, self._console.encoding
+        picture = drawing(stats, width=width, encoding=encoding, rates=self._rates.rates)
         try:
             if not self._live.is_started:
                 self._live.start()
@@ -132,6 +139,22 @@ class TerminalView:
         self._next_s = float("inf")
         with contextlib.suppress(OSError):
             self._live.stop()
+
+
+class RateHistory:
+    """The pages a second of the last minutes, one value for each step of `STEP_S`."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, int] | None = None
+        self.rates: deque[float] = deque(maxlen=STEPS)
+
+    def add(self, at_s: float, pages: int) -> None:
+        """So many pages were there at a moment."""
+        if self._last is None or pages < self._last[1]:
+            self._last = (at_s, pages)
+        elif at_s - self._last[0] >= STEP_S:
+            self.rates.append((pages - self._last[1]) / (at_s - self._last[0]))
+            self._last = (at_s, pages)
 
 
 def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:
@@ -159,8 +182,9 @@ def hosts_of(stats: CrawlStats) -> str:
     return f"{count(stats.hosts_active)} active {count(stats.hosts_waiting)} waiting {count(stats.hosts_parked)} parked"
 
 
-def drawing(stats: CrawlStats, *, width: int, encoding: str = UTF_8) -> "RenderableType":
-    """A crawl at one moment, for a terminal `width` columns wide. Only the sentence may take more than a line."""
+def drawing(stats: CrawlStats, *, width: int, encoding: str = UTF_8, rates: Sequence[float] = ()) -> "RenderableType":
+    """A crawl at one moment, for a terminal `width` columns wide, with the course of its rate. Only the sentence may
+    take more than a line."""
     from rich.table import Table  # as in `terminal_view`
     from rich.text import Text
 
@@ -171,9 +195,34 @@ def drawing(stats: CrawlStats, *, width: int, encoding: str = UTF_8) -> "Rendera
     for label, items, style in _rows(stats):
         line = printable(fit(items, room), encoding)
         grid.add_row(label, Text(line, style=style, no_wrap=True, overflow="crop"))
+    if len(rates) > 1:
+        grid.add_row("rate", Text(sparkline(rates, room, encoding), style="green", no_wrap=True, overflow="crop"))
+    if stats.limit_share is not None:
+        grid.add_row(
+            "limit", Text(bar(stats.limit_share, min(room, BAR_COLUMNS), encoding), style="cyan", no_wrap=True)
+        )
     if said := stats.pace or stats.standing:
         grid.add_row("now", Text(printable(said, encoding), style="dim" if stats.pace else "yellow", overflow="fold"))
     return grid
+
+
+def sparkline(values: Sequence[float], width: int, encoding: str = UTF_8) -> str:
+    """The last values as a line of columns, and the highest of them as a number."""
+    most = max(values)
+    end = f"  at most {rate(most)}/s"
+    marks = SPARKS if printable(SPARKS, encoding) == SPARKS else ASCII_SPARKS
+    shown = list(values)[-max(1, width - len(end)) :]
+    top = len(marks) - 1
+    return "".join(marks[round(top * value / most) if most else 0] for value in shown) + end
+
+
+def bar(share: float, width: int, encoding: str = UTF_8) -> str:
+    """How far a limit is: `[#####     ] 52 %`."""
+    full, empty = ("█", "░") if printable("█░", encoding) == "█░" else ("#", ".")
+    end = f" {100 * share:.0f} %"
+    room = max(1, width - len(end))
+    filled = round(room * share)
+    return full * filled + empty * (room - filled) + end
 
 
 def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:

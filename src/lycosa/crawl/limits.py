@@ -91,6 +91,12 @@ class LimitChecker:
             return False
         return most is None or pages < most
 
+    def share(self) -> float | None:
+        """How much of the limit that is nearest is used up, from 0 to 1; None without a limit."""
+        s, t = self._settings, self._counters.totals
+        limits = ((s.pages, t.pages), (s.bytes, t.bytes), (s.time_s, self.seconds()))
+        return max((min(had / most, 1.0) for most, had in limits if most is not None), default=None)
+
     def left_s(self) -> float | None:
         """The seconds until a limit ends the crawl, at the pace so far; None without a limit or a pace."""
         s, run_pages = self._settings, self._counters.run_pages

@@ -225,6 +225,7 @@ class ProgressReporter(CommitParticipant):
             retries=retries,
             fetching=tuple(self._fetching()),
             left_s=self._limits.left_s(),
+            limit_share=self._limits.share(),
             pace="" if is_over else self._pace(hosts, in_flight),
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )

@@ -111,7 +111,7 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     `fetching` are the URLs that have been in flight for longest.
     `standing` says in a sentence why nothing is moving, empty while something is; `pace` what sets the pace:
     politeness, the hosts, a limit or this machine; `is_held`: somebody paused it; `cores` are the processor cores that
-    it keeps busy;
+    it keeps busy; `limit_share` is how much of the nearest limit is used up;
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
     the archive any more when it began, so that they are asked for again."""
 
@@ -140,6 +140,7 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     retries: tuple[Retry, ...] = ()
     fetching: tuple[InFlight, ...] = ()
     left_s: float | None = None
+    limit_share: float | None = None
     standing: str = ""
     pace: str = ""
     left_out: Counter[str] = _tally()
@@ -168,7 +169,7 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
     whole: dict[str, Any] = {}
     for name in CrawlStats.__struct_fields__:
         values = [getattr(part, name) for part in parts]
-        if not values or name in ("slowest", "retries", "fetching", "left_s", "standing", "pace"):
+        if not values or name in ("slowest", "retries", "fetching", "left_s", "limit_share", "standing", "pace"):
             continue
         if name in ("is_running", "is_held"):
             whole[name] = any(values)

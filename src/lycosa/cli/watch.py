@@ -1,0 +1,91 @@
+"""`lycosa watch`: the overview of a collection on a full terminal screen, for people on ssh.
+
+It reads what the crawl commits, as `lycosa status` does, and shows the same numbers as the live page.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lycosa.cli.options import CommandTable, Folder
+from lycosa.cli.progress import RateHistory, drawing, line_of
+from lycosa.cli.wording import count, fit, most_first, printable
+from lycosa.crawl import CrawlStats
+from lycosa.inspect import open_to_read, stats_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+EVERY_S = 1.0
+FETCHING_ROWS = 12
+
+app = CommandTable()
+
+
+@app.command(
+    epilog="""
+        lycosa watch my-crawl             until Ctrl-C
+        lycosa watch my-crawl --every 5   every five seconds
+    """
+)
+def watch(
+    into: Folder,
+    every: Annotated[float, typer.Option(min=0.2, max=3_600, metavar="S", help="Look this often.")] = EVERY_S,
+) -> None:
+    """Show a collection on the whole terminal, live, until Ctrl-C.
+
+    It works beside a running crawl or without one. Where the output is no terminal, it prints a line each time.
+    """
+    _read(into)  # says so if this is no collection
+    if not sys.stdout.isatty():
+        while True:
+            print(line_of(_read(into), sys.stdout.encoding), flush=True)
+            time.sleep(every)
+    from rich.console import Console  # lazy: rich takes 0.03 s, which a pipe does without
+    from rich.live import Live  # lazy: likewise
+
+    console, rates = Console(highlight=False, markup=False, emoji=False), RateHistory()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            stats = _read(into)
+            rates.add(time.monotonic(), stats.pages + stats.run_visits)
+            live.update(_screen(into, stats, rates, console.width, console.encoding), refresh=True)
+            time.sleep(every)
+
+
+def _read(into: Path) -> CrawlStats:
+    with open_to_read(into) as collection:
+        return stats_of(collection)
+
+
+def _screen(into: Path, stats: CrawlStats, rates: RateHistory, width: int, encoding: str) -> "RenderableType":
+    from rich.console import Group  # lazy: as above
+    from rich.text import Text
+
+    state = "paused" if stats.is_held else "running" if stats.is_running else "not running"
+    style = "bold green" if state == "running" else "bold yellow"
+    parts: list[RenderableType] = [
+        Text.assemble((f"{into}  ", "bold"), (state, style), ("   Ctrl-C leaves", "dim")),
+        Text(""),
+        drawing(stats, width=width, encoding=encoding, rates=rates.rates),
+        Text(""),
+    ]
+    for title, counts in (("answers", stats.statuses), ("types", stats.types), ("skipped", stats.dropped)):
+        items = [f"{count(many)} {name}" for name, many in most_first(counts)]
+        line = printable(fit(items or ["none"], max(1, width - 10)), encoding)
+        parts.append(Text.assemble((f"{title:<9}", "dim"), (line, _style(title, counts))))
+    parts += [Text(""), Text(f"{stats.in_flight:,} in flight, the oldest first", style="dim")]
+    now = time.time()
+    for each in stats.fetching[:FETCHING_ROWS]:
+        waited = max(0.0, now - each.since_unix)
+        line = printable(f"{waited:6.1f} s  {each.url}", encoding)[: max(1, width - 1)]
+        parts.append(Text(line, style="yellow" if waited > 10 else "", no_wrap=True, overflow="crop"))
+    return Group(*parts)
+
+
+def _style(title: str, counts: dict[str, int]) -> str:
+    is_failing = title == "answers" and any(not name.isdigit() or name.startswith("5") for name in counts)
+    return "red" if is_failing else ""
