@@ -28,10 +28,10 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa duplicates my-crawl                           clusters, the largest first
-        lycosa duplicates my-crawl --near                    those that have near-copies
-        lycosa duplicates my-crawl --host www.example.org    those with a page of this host
-        lycosa duplicates my-crawl --json | jq -r 'select(.relation == "exact") | .url'
+        lycosa duplicates my-crawl                        clusters, the largest first
+        lycosa duplicates my-crawl --near                 those that have near-copies
+        lycosa duplicates my-crawl --host example.org     those with a page of it
+        lycosa duplicates my-crawl --json | jq -r 'select(.relation=="exact").url'
     """
 )
 def duplicates(

@@ -183,7 +183,7 @@ app.command(
     epilog="""
         lycosa export my-crawl jsonl > pages.jsonl
         lycosa export shop jsonl --field 'price=.price' --content none > prices.jsonl
-        lycosa export my-crawl jsonl --like dolma --purpose ai-train --out corpus.jsonl.zst
+        lycosa export my-crawl jsonl --like dolma --purpose ai-train --out c.jsonl.zst
         lycosa export my-crawl csv --host example.org --path /docs/ --out docs.csv
         lycosa export my-crawl markdown --query 'heat pump' --out notes
         lycosa export my-crawl graph --edges gexf --out links.gexf

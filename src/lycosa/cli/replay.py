@@ -28,7 +28,7 @@ app = CommandTable()
     epilog="""
         lycosa replay my-crawl               prints the link to open
         lycosa replay my-crawl --port 0      on any free port
-        ssh -L 8470:127.0.0.1:8470 HOST      to open the link of another machine in a browser here
+        ssh -L 8470:127.0.0.1:8470 HOST      for the link of another machine
     """
 )
 def replay(
