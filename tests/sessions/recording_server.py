@@ -23,6 +23,7 @@ class Asked(NamedTuple):
     fields: dict[str, str]
     body: str
     came_s: float
+    has_certificate: bool  # that of a client
 
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and any(text in part for part in (self.path, self.body, *self.fields.values()))
@@ -56,8 +57,14 @@ class RecordingServer:
 
             def _reply(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+                shown = bool(isinstance(self.connection, ssl.SSLSocket) and self.connection.getpeercert())
                 asked = Asked(
-                    self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body, time.monotonic()
+                    self.command,
+                    self.path,
+                    {k.lower(): v for k, v in self.headers.items()},
+                    body,
+                    time.monotonic(),
+                    shown,
                 )
                 with lock:
                     outer.asked.append(asked)

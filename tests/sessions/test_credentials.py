@@ -16,7 +16,7 @@ import trustme
 
 from lycosa.errors import SettingsError
 from lycosa.records import PrivateParts, Request
-from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.settings import CrawlSettings, merge, read_file, read_secrets, save_secrets, take_out_secrets
 from tests.sessions.recording_server import Asked, Reply, crawl, page, redirect, request_records, running, written_bytes
 
 SECRET = "s3cr3t-of-ann"
@@ -127,6 +127,23 @@ def test_header_that_cannot_be_sent_is_refused_without_showing_it(value: str) ->
     assert "s3cr3t" not in str(raised.value)
 
 
+def test_a_new_password_takes_the_place_of_the_old_one_and_others_of_the_name_keep_theirs(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    first = take_out_secrets(CrawlSettings(seeds=["http://a.example/"], users=["ann:old"]), folder)
+    folder.mkdir()
+    save_secrets(folder, first.secrets)
+    again = take_out_secrets(first.settings.replace(users=["ann:new", "http://b.example ann:other"]), folder)
+    save_secrets(folder, again.secrets)
+
+    assert again.settings.users == (
+        "http://a.example ann:${password-of-ann}",
+        "http://b.example ann:${password-of-ann-2}",
+    )
+    assert read_secrets(folder / "credentials.toml") == {"password-of-ann": "new", "password-of-ann-2": "other"}
+    kept = take_out_secrets(again.settings, folder)
+    assert (kept.settings, kept.secrets) == (again.settings, {})
+
+
 # The advisories
 
 
@@ -169,11 +186,11 @@ def test_cve_2024_3574_authorization_is_not_sent_over_a_redirect_to_another_host
     assert other.got(SECRET) == []
 
 
-def tls_context(authority: trustme.CA, *, wants_certificate: bool = False) -> ssl.SSLContext:
+def tls_context(authority: trustme.CA, *, certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    if wants_certificate:
-        context.verify_mode = ssl.CERT_REQUIRED
+    if certificate is not ssl.CERT_NONE:
+        context.verify_mode = certificate
         authority.configure_trust(context)
     return context
 
@@ -258,17 +275,22 @@ def test_wrong_password_is_not_tried_again_and_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_client_certificate_is_shown_to_its_origin(tmp_path: Path) -> None:
+def test_client_certificate_is_shown_to_its_origin_and_to_no_other(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     authority.issue_cert("ann@example.org").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "ann.pem"))
-    with running(front("/a"), tls=tls_context(authority, wants_certificate=True)) as server:
+    with (
+        running(lambda asked: page(), tls=tls_context(authority, certificate=ssl.CERT_OPTIONAL)) as other,
+        running(front("/a", f"{other.origin}/x"), tls=tls_context(authority, certificate=ssl.CERT_REQUIRED)) as own,
+    ):
         options = {"ca_file": str(tmp_path / "ca.pem")}
-        with_it = crawl(tmp_path / "c", server.origin, certificates=[str(tmp_path / "ann.pem")], **options)
-        without = crawl(tmp_path / "d", server.origin, pages=1, **options)
+        with_it = crawl(tmp_path / "c", own.origin, certificates=[str(tmp_path / "ann.pem")], **options)
+        without = crawl(tmp_path / "d", own.origin, pages=1, **options)
 
-    assert with_it.pages == 2
+    assert with_it.pages == 3
     assert without.pages == 0
+    assert {asked.has_certificate for asked in own.asked} == {True}
+    assert [(asked.path, asked.has_certificate) for asked in other.asked] == [("/robots.txt", False), ("/x", False)]
 
 
 def test_log_and_representations_hold_no_secret(tmp_path: Path) -> None:

@@ -3,14 +3,19 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
 
 from lycosa.errors import SettingsError
+from lycosa.frontier import RequestKind
 from lycosa.inspect import explain_url, open_to_read
+from lycosa.records import PrivateParts, Request, Response
 from lycosa.sessions import login as login_module
-from lycosa.settings import CrawlSettings, merge, read_file, to_toml
+from lycosa.sessions.credentials import Secrets
+from lycosa.sessions.login import Logins, LoginState
+from lycosa.settings import CrawlSettings, LoginRule, merge, read_file, to_toml
 from tests.sessions.recording_server import Asked, Reply, crawl, page, redirect, request_records, running, written_bytes
 
 PASSWORD = "s3cr3t & more"
@@ -211,3 +216,23 @@ def test_steps_of_a_login_keep_the_delay_of_their_host(tmp_path: Path) -> None:
     assert (stats.pages, site.logins) == (4, 2)
     came = [asked.came_s for asked in server.asked]
     assert min(later - earlier for earlier, later in pairwise(came)) >= 0.05
+
+
+def test_late_answer_of_an_earlier_session_does_not_end_the_present_one(tmp_path: Path) -> None:
+    events = SimpleNamespace(write=lambda *_, **__: None)
+    shard = SimpleNamespace(link_filter=SimpleNamespace(filters=[]), events=events, now=lambda: 0.0)
+    rules = [LoginRule("http://a.example/login", (("user", "ann"),), origins=("http://a.example",))]
+    logins = Logins(SimpleNamespace(shard=shard, frontier=None, pages=None), rules, Secrets(tmp_path))
+    login = logins._by_origin["http://a.example"]
+    login.state, login.number = LoginState.IN, 2
+
+    def lost(session: int) -> bool:
+        lease = SimpleNamespace(host=SimpleNamespace(origin="http://a.example"), kind=RequestKind.PAGE)
+        request = Request("http://a.example/x", "a.example", 80, "", private=PrivateParts(session=session))
+        response = Response(request.url, status=302, headers={"location": "/login?next=/x"})
+        return logins.is_lost(SimpleNamespace(lease=lease, request=request, response=response, prepared=None))
+
+    assert lost(1)
+    assert login.state is LoginState.IN
+    assert lost(2)
+    assert login.state is LoginState.OUT

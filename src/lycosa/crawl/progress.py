@@ -72,6 +72,7 @@ _SAID = {
     Failure.FIRST_BYTE_TIMEOUT: "does not answer",
     "429": "asks for patience",
     "503": "asks for patience",
+    "login": "waits for a login",
 }
 
 

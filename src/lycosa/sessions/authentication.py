@@ -75,7 +75,10 @@ class PasswordAnswers:
             return False
         if was_answered and best.parameters.get("stale", "").lower() != "true":
             return False
-        self._challenge, self._count = best, 0
+        known = self._challenge
+        if known is None or known.parameters.get("nonce") != best.parameters.get("nonce"):
+            self._count = 0  # requests that were under way together may all be answered with the same nonce
+        self._challenge = best
         return True
 
     def answer(self, method: str, target: str) -> str | None:

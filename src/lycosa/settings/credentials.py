@@ -266,7 +266,8 @@ def take_out_secrets(settings: "CrawlSettings", folder: Path) -> TakenOut:
     if not settings.has_sessions:
         return TakenOut(settings, {})
     known = read_secrets(folder / CREDENTIALS_FILE) if (folder / CREDENTIALS_FILE).exists() else {}
-    taken = _Taking(known)
+    texts = *settings.headers, *settings.users, *settings.certificates, *(" ".join(table) for table in settings.logins)
+    taken = _Taking(known, {name for text in texts for name in references(text)})
     origins = list(dict.fromkeys(URL(seed).origin for seed in settings.seeds))
     changes = {
         "headers": _bind([taken.header(item) for item in map(split_origin, settings.headers)], origins),
@@ -283,10 +284,12 @@ def _bind(items: Iterable[BoundText], origins: list[str]) -> tuple[str, ...]:
 
 
 class _Taking:
-    """Replaces secrets by names; a secret that has one already keeps it."""
+    """Replaces secrets by names. `used` are names that the settings have already; the secret of another one, such as an
+    old password, gives way."""
 
-    def __init__(self, known: Mapping[str, str]) -> None:
-        self._known, self.new = dict(known), dict[str, str]()
+    def __init__(self, known: Mapping[str, str], used: set[str]) -> None:
+        self._used = {name: known.get(name) for name in used}
+        self.new = dict[str, str]()
 
     def header(self, item: BoundText) -> BoundText:
         name, _, value = item.text.partition(": ")
@@ -317,9 +320,9 @@ class _Taking:
     def _named(self, name: str, secret: str) -> str:
         base = _NOT_IN_NAMES.sub("-", name.lower()).strip("-.")[:80] or "secret"
         number = 1
-        while self._known.get(key := base if number == 1 else f"{base}-{number}", secret) != secret:
+        while self._used.get(key := base if number == 1 else f"{base}-{number}", secret) != secret:
             number += 1
-        self._known[key] = self.new[key] = secret
+        self._used[key] = self.new[key] = secret
         return f"${{{key}}}"
 
 

@@ -204,7 +204,8 @@ REFERENCE = """\
 # Settings
 
 Every setting can stand in a TOML file (`lycosa crawl --config FILE`) and in an environment variable: `delay_s` is
-`LYCOSA_DELAY_S`, with spaces between the items of a list and `;` between fields. Most have an option, too. What the
+`LYCOSA_DELAY_S`, with spaces between the items of a list (lines for header fields, users, certificates, cookie files
+and proxies) and `;` between fields. Most have an option, too. What the
 collection keeps in its `lycosa.toml` goes before the defaults, `--config` before that, then the environment, then
 options; what is in force is written to `lycosa.toml`. In Python a setting is a keyword argument of `lycosa.Crawl`.
 
