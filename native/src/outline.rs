@@ -31,13 +31,13 @@ const ROLES: [&str; 13] = [
     "navigation", "search", "toolbar", "tooltip",
 ];
 /// Of classes and ids, in the order of the alphabet.
-const WORDS: [&str; 57] = [
+const WORDS: [&str; 59] = [
     "addthis", "adsense", "advert", "advertisement", "banner", "breadcrumb", "breadcrumbs", "comments", "consent",
     "cookie", "cookies", "copyright", "disqus", "footer", "gdpr", "login", "masthead", "menu", "menus", "modal", "nav",
-    "navbar", "navi", "navigation", "newsletter", "outbrain", "overlay", "pagenav", "pager", "pagination", "popup",
-    "promo", "promotion", "recommendations", "recommended", "related", "relatedposts", "respond", "share", "sharing",
-    "sidebar", "sidenav", "signup", "sitemap", "skip", "social", "sponsor", "sponsored", "subscribe", "subscription",
-    "taboola", "tags", "toc", "toolbar", "tooltip", "topbar", "widgets",
+    "navbar", "navfooter", "navheader", "navi", "navigation", "newsletter", "outbrain", "overlay", "pagenav", "pager",
+    "pagination", "popup", "promo", "promotion", "recommendations", "recommended", "related", "relatedposts",
+    "respond", "share", "sharing", "sidebar", "sidenav", "signup", "sitemap", "skip", "social", "sponsor", "sponsored",
+    "subscribe", "subscription", "taboola", "tags", "toc", "toolbar", "tooltip", "topbar", "widgets",
 ];
 
 /// Why a node is left out.
@@ -102,6 +102,8 @@ pub struct Outline<'a> {
     verbatim: usize,
     is_linked: bool,
     touches: bool,
+    has_gap: bool,
+    last: Option<u8>, // the last byte of text
     is_title: bool,
     leaves_unshown: bool, // what asks not to be shown in results
     is_xml: bool,
@@ -157,9 +159,7 @@ impl Sink for Outline<'_> {
                 }
                 self.verbatim += usize::from(tag == CODE);
                 if !matches!(tag, SUB | SUP) {
-                    if self.touches && self.verbatim == 0 {
-                        self.push_text(b" "); // the words of two elements are two words
-                    }
+                    self.has_gap |= self.touches && self.verbatim == 0;
                     self.touches = false;
                 }
                 if what & MARKED != 0 {
@@ -197,7 +197,12 @@ impl Sink for Outline<'_> {
 
     fn text(&mut self, text: &[u8]) {
         self.touches = false;
+        let has_gap = std::mem::take(&mut self.has_gap);
         let text = spaced(text.into()); // a reference may stand for a control
+        let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
+        if has_gap && is_letter(text.first()) && is_letter(self.last.as_ref()) {
+            self.push_text(b" "); // the words of two elements are two words
+        }
         let words = stripped(&text);
         let chars = words.chars().count();
         if self.is_linked {
@@ -207,6 +212,7 @@ impl Sink for Outline<'_> {
             self.top().linked += chars;
         }
         self.top().chars += chars;
+        self.last = text.last().copied();
         self.push_text(&text);
     }
 

@@ -7,9 +7,6 @@ use crate::text::{self, is_space, owned, push_collapsed, push_space, shortened, 
 use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Of one page, as in src/lycosa/web/links.py: each is three Python strings, made while the interpreter waits.
 const MAX_LINKS: usize = 50_000;
@@ -101,41 +98,6 @@ impl Links {
             rels: self.rels().collect(),
         }
     }
-}
-
-/// A hash that is quick for short texts, from a seed that nobody outside the process knows.
-#[derive(Clone)]
-struct Seed(u64);
-
-struct Hash(u64);
-
-impl BuildHasher for Seed {
-    type Hasher = Hash;
-
-    fn build_hasher(&self) -> Hash {
-        Hash(self.0)
-    }
-}
-
-impl Hasher for Hash {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.0 = self.0.wrapping_add(u64::from(byte));
-    }
-
-    fn write_usize(&mut self, _: usize) {} // the length of a text is part of its hash
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-fn seed() -> Seed {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    Seed(*SEED.get_or_init(|| RandomState::new().hash_one(0u8)))
 }
 
 #[derive(Default)]
@@ -543,18 +505,13 @@ impl Page {
 struct Collector<'a> {
     store: &'a [u8],
     more: Vec<u8>, // what is to stand behind the store
-    places: HashMap<(&'a [u8], u8), usize, Seed>,
+    places: HashMap<(&'a [u8], u8), usize>,
     links: Links,
 }
 
 impl<'a> Collector<'a> {
     fn new(store: &'a [u8], most: usize) -> Collector<'a> {
-        Collector {
-            store,
-            more: Vec::new(),
-            places: HashMap::with_capacity_and_hasher(most.min(1024), seed()),
-            links: Links::default(),
-        }
+        Collector { store, more: Vec::new(), places: HashMap::with_capacity(most.min(1024)), links: Links::default() }
     }
 
     fn text(&self, span: Span) -> &[u8] {

@@ -82,6 +82,19 @@ def package(name: str) -> Path:
     return _installed(f"packages/{name}", "apt-get", install)
 
 
+def crate(name: str, version: str) -> Path:
+    """The folder of a crate as it is published, without what it depends on being built."""
+
+    def install(folder: Path) -> None:
+        (folder / "src").mkdir()
+        (folder / "src" / "lib.rs").touch()
+        about = '[package]\nname = "crates"\nversion = "1.0.0"\nedition = "2021"\n'
+        (folder / "Cargo.toml").write_text(f'{about}[dependencies]\n{name} = "={version}"\n')
+        _run(["cargo", "vendor", "--quiet"], cwd=folder)
+
+    return _installed(f"crates/{name}-{version}", "cargo", install) / "vendor" / name
+
+
 def nginx() -> str:
     """The path of nginx; installs nginx-light if there is none."""
     for _ in range(2):

@@ -138,3 +138,15 @@ def test_page_comes_with_the_main_text_that_is_found_without_it() -> None:
 def test_kernel_and_twin_have_the_same_version() -> None:
     kernel = native()
     assert kernel is None or kernel.MAIN_TEXT_VERSION == MAIN_TEXT_VERSION
+
+
+def test_words_of_two_elements_are_two_words_and_punctuation_clings() -> None:
+    assert (
+        read("<main><b>one</b><i>two</i> <b>copy.</b><b>deepcopy</b><b>(</b><i>x</i>)").text
+        == "one two copy.deepcopy(x)"
+    )
+
+
+def test_headers_and_footers_of_docbook_are_navigation() -> None:
+    bar = "<table><tr><td><a href=p>Prev</a><td>Chapter<tr><td>x<td>y</table>"
+    assert words(f"<div class=navheader>{bar}</div><p>{FILLER}</p><div class=navfooter>{bar}</div>") == FILLER.strip()

@@ -97,11 +97,11 @@ _ROLES = frozenset(
     "tooltip".split()
 )
 _WORDS = frozenset(
-    "adsense advert advertisement addthis banner breadcrumb breadcrumbs comments consent cookie cookies copyright "
-    "disqus footer gdpr login masthead menu menus modal nav navbar navi navigation newsletter outbrain overlay pagenav "
-    "pager pagination popup promo promotion recommendations recommended related relatedposts respond share sharing "
-    "sidebar sidenav signup sitemap skip social sponsor sponsored subscribe subscription taboola tags toc "
-    "toolbar tooltip topbar widgets".split()
+    "addthis adsense advert advertisement banner breadcrumb breadcrumbs comments consent cookie cookies copyright "
+    "disqus footer gdpr login masthead menu menus modal nav navbar navfooter navheader navi navigation newsletter "
+    "outbrain overlay pagenav pager pagination popup promo promotion recommendations recommended related "
+    "relatedposts respond share sharing sidebar sidenav signup sitemap skip social sponsor sponsored subscribe "
+    "subscription taboola tags toc toolbar tooltip topbar widgets".split()
 )
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _MOST_ID_WORDS = 3  # a longer id is a heading, in short
@@ -150,6 +150,7 @@ class Outline:
         self._open = [self.root]
         self._tables: list[Node] = []
         self._drawings = self._verbatim = 0
+        self._last = ""  # the last character
         self._unshown, self._is_xml = unshown, is_xml
         self._words: list[Node] = []  # left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
@@ -157,12 +158,12 @@ class Outline:
 
     def _read(self, html: str, inline: bool) -> None:
         items, opened = self.items, self._open
-        is_linked = touches = False
+        is_linked = touches = has_gap = False
         tokens = _TOKENS.split(html)
         columns = (tokens[place::5] for place in range(5))
         for text, raw, content, written, attributes in zip(*columns, strict=False):
             if text:
-                touches = self._add_text(text, is_linked)
+                has_gap = touches = self._add_text(text, is_linked, has_gap)
             if written is None:
                 if content and not self.title and not self._drawings and raw.lower() == "title":
                     self.title = " ".join(resolve(content).split())
@@ -192,20 +193,22 @@ class Outline:
                 elif name == "code" or name == "/code":
                     self._verbatim += 1 if kind == _INLINE else -1 if self._verbatim else 0
                 if kind in (_INLINE, _LINK):
-                    if touches and not self._verbatim:  # the words of two elements are two words
-                        items.append(" ")
+                    has_gap |= touches and not self._verbatim
                     touches = False
                 elif kind != _LOW:
                     touches = True
                 if inline:
                     items.append((name, attributes))
-        self._add_text(tokens[-1], is_linked)
+        if tokens[-1]:
+            self._add_text(tokens[-1], is_linked, has_gap)
         self._close_to(1)
         self.root.end = len(items)
 
-    def _add_text(self, text: str, is_linked: bool) -> bool:
+    def _add_text(self, text: str, is_linked: bool, has_gap: bool) -> bool:
         if "&" in text:
             text = resolve(text)
+        if has_gap and is_letter(text[0]) and is_letter(self._last):
+            self.items.append(" ")  # the words of two elements are two words
         words = text.strip()
         node = self._open[-1]
         if is_linked:
@@ -213,6 +216,7 @@ class Outline:
                 return False
             node.linked += len(words)
         node.chars += len(words)
+        self._last = text[-1]
         self.items.append(text)
         return False
 
@@ -379,6 +383,11 @@ class Outline:
                 start = item.end + 1
         runs.append(self.items[start : root.end])
         return runs
+
+
+def is_letter(character: str) -> bool:
+    """Whether a character is part of a word, or may be."""
+    return character >= "\x80" or (character.isascii() and character.isalnum())
 
 
 def _has_text(runs: list[list[Item]], chars: int) -> bool:
