@@ -232,3 +232,11 @@ def test_offset_beyond_32_bits_is_not_cut_off(small: Path) -> None:
 @pytest.mark.parametrize(("tag", "code"), [("de-AT", "deu"), ("EN", "eng"), ("yue", "yue"), ("", None), ("x1", None)])
 def test_language_is_of_three_letters(tag: str, code: str | None) -> None:
     assert language_code(tag) == code
+
+
+def test_summary_says_that_redirects_and_errors_are_counted(small: Path, tmp_path: Path) -> None:
+    tables = lycosa("export", small, "parquet", "--out", tmp_path / "p")
+    lines = lycosa("export", small, "csv", "--out", tmp_path / "c.csv")
+
+    assert "8 answers (redirects and errors, too)" in tables.err
+    assert lines.err.startswith("6 pages, ")

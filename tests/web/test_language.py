@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web import DetectedLanguage, detect_language
+from lycosa.web import DetectedLanguage, detect_language, language_of_text
 
 # The first article of the Universal Declaration of Human Rights, in the public domain.
 ARTICLE = {
@@ -47,3 +47,23 @@ def test_any_text_gives_a_result(text: str) -> None:
     found = detect_language(text)
     assert isinstance(found, DetectedLanguage)
     assert 0 <= found.score <= 1
+
+
+def test_english_is_told_by_its_small_words_without_the_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "The panels on these roofs are there for the heating of water, and it is not easy to see what they can do. " * 3
+    )
+    monkeypatch.setattr("lycosa.web.language._detector", lambda: pytest.fail("the detector was asked"))
+
+    assert language_of_text(text) == "en"
+
+
+@pytest.mark.parametrize("language", ARTICLE)
+def test_other_texts_have_the_language_that_the_detector_finds(language: str) -> None:
+    assert language_of_text(ARTICLE[language]) == language
+
+
+def test_few_english_words_in_another_text_do_not_make_it_english() -> None:
+    title = "The Art of the Deal, and that for which you have not asked"
+
+    assert language_of_text(f"{ARTICLE['de']} {title} {ARTICLE['de'] * 3}") == "de"

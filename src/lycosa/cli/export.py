@@ -199,7 +199,8 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
     if report.since_s and not report.out:
         note(f"nothing is new since {format_date(report.since_s)}")
         return
-    line = f"{counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
+    what = f"{counted(report.pages, 'answer')} (redirects and errors, too)" if report.has_answers else ""
+    line = f"{what or counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
     if report.resumed:
         line += f"; went on behind {counted(report.resumed, 'page')}"
     if report.out != STANDARD:

@@ -18,8 +18,8 @@ from lycosa.errors import SettingsError
 from lycosa.inspect import KnownUrl, KnownUrlFilter, open_to_read, safe_cell, url_batches
 
 TABLE = ("url", "state", "status", "type", "depth", "reason", "tries", "referrers")  # what its lines show
-CSV_TIME = "%Y-%m-%dT%H:%M:%SZ"
 TYPE_COLUMNS = 24
+_SECONDS = len("2026-01-31T12:00:00")
 _LINE = f"%-8s%6s  %-{TYPE_COLUMNS}s%5s%6s%8s  %s"
 _INDENT = " " * (TYPE_COLUMNS + 37)
 
@@ -151,13 +151,13 @@ def _cells(known: KnownUrl) -> tuple[str | int | None, ...]:
         known.url,
         known.state,
         known.status,
-        safe_cell(known.type),
+        known.type if known.type[:1].isalpha() else safe_cell(known.type),
         known.depth,
         known.host,
         known.origin,
-        safe_cell(known.reason),
+        known.reason and safe_cell(known.reason),
         known.tries,
-        known.fetched.strftime(CSV_TIME) if known.fetched else None,
+        f"{known.fetched.isoformat()[:_SECONDS]}Z" if known.fetched else None,  # a third of what strftime takes
         known.referrers,
         " ".join(known.linked_from),
     )

@@ -31,6 +31,7 @@ except ImportError as error:
 from lycosa.export.common_crawl import PAGES, SCHEMA, RecordPlace, index_row, language_code, subset_of
 
 GROUP_ROWS, GROUP_BYTES = 20_000, 8 << 20  # of a row group, before it is packed
+INDEX_ROW_BYTES = 600  # of a row of the index, about: its many columns are short
 PART_ROWS, PART_BYTES = 1_000_000, 512 << 20  # a part ends at the next checkpoint
 LEAST_ROWS = 10_000  # of a part that a checkpoint ends
 _LEVEL = 3
@@ -187,9 +188,10 @@ class _Part:
         )
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        is_index = self._schema is SCHEMA
         for row in rows:
             self._rows.append(row)
-            self._bytes += sum(len(value) for value in row if isinstance(value, str))
+            self._bytes += INDEX_ROW_BYTES if is_index else sum(len(value) for value in row if isinstance(value, str))
         if len(self._rows) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self._flush()
 

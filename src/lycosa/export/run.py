@@ -68,7 +68,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     """A finished export: its place, the pages in it, those that could not be read, its bytes, and the seconds it
     took. `since_s` is the time from which on it holds what is new, 0 where it holds all; `out` is empty where nothing
     was new, so that nothing was written. `forbidden` are pages that were left out since their publishers forbid what
-    they are for."""
+    they are for. With `has_answers` the format takes redirects and errors, too, and `pages` counts them."""
 
     format: str
     out: str
@@ -79,6 +79,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     resumed: int = 0
     since_s: float = 0.0
     forbidden: int = 0
+    has_answers: bool = False
 
 
 Tell = Callable[[ExportProgress], None]
@@ -189,6 +190,7 @@ class _Export:
             self._resumed,
             since_s,
             self._forbidden,
+            self._format.takes_answers,
         )
 
     def _write(self) -> None:

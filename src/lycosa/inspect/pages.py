@@ -44,6 +44,7 @@ from lycosa.web import (
     extract_readable,
     extract_text,
     format_timestamp,
+    language_of_text,
     media_kind,
     page_metadata,
     parse_url,
@@ -164,7 +165,7 @@ class StoredPage:
         if declared or not self.has_body or media_kind(self.content_type) not in _TEXTUAL:
             return declared
         with suppress(StoreError, SettingsError):
-            return self.detected_language.language
+            return language_of_text(self.text)
         return ""
 
     @cached_property

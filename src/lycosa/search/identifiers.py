@@ -35,9 +35,7 @@ _BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def identifiers(text: str) -> set[str]:
     """The identifiers of a text, each once."""
     kernel = native()
-    if kernel is not None and hasattr(kernel, "identifiers"):  # a kernel that was built before has it not
-        return set(kernel.identifiers(text))
-    return _identifiers(text)
+    return set(kernel.identifiers(text)) if kernel is not None else _identifiers(text)
 
 
 def _identifiers(text: str) -> set[str]:

@@ -32,7 +32,7 @@ from lycosa.web.document import (
     payload_sha1,
 )
 from lycosa.web.kernel import kernel_name, native
-from lycosa.web.language import DetectedLanguage, detect_language
+from lycosa.web.language import DetectedLanguage, detect_language, language_of_text
 from lycosa.web.language_codes import three_letters
 from lycosa.web.links import LinkKind, Links, escape_query, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
@@ -235,6 +235,7 @@ __all__ = [
     "kernel_arguments",
     "kernel_name",
     "key_prefix_end",
+    "language_of_text",
     "marked_parts",
     "matches_pattern",
     "media_kind",
