@@ -6,7 +6,7 @@ with both values of its two unsure bits; who looks up asks under both values of 
 each, and every near entry is among what is found.
 
 The entries are in segments, files that are never changed and mapped into memory; the newest are in memory, where they
-are compared one by one, and in a file of their own between two runs. Eight segments of one size become one, up to
+are compared one by one, and in a file of their own between two runs. Four segments of one size become one, up to
 `MOST_IN_SEGMENT`. Of a part of a table, the newest `MOST_IN_PART` are looked at: pages made from one template can fill
 it, and the time of a look-up stays bounded. What a kill takes is the newest entries; an index that cannot be read
 begins anew. Called by `KnownTexts` and by `clusters`.
@@ -25,15 +25,15 @@ import numpy.typing as npt
 from lycosa.errors import storage_error
 from lycosa.web import BLOCK_BITS, NEAR_BITS
 
-MOST_NEWEST = 1_024
-MERGED_AT_ONCE = 8
+MOST_NEWEST = 256
+MERGED_AT_ONCE = 4
 MOST_IN_SEGMENT = 524_288  # 43 MB; to merge them takes a fifth of a second
 MOST_IN_PART = 1_024
 MOST_COMPARED = 500_000  # entries at a time, some 30 MB
 _MAGIC = b"lycosaNT"
 _HEADER_BYTES = 16
 _BLOCKS = 64 // BLOCK_BITS
-_PARTS = _BLOCKS << BLOCK_BITS  # of all tables
+_LEAST_PART_BITS = 6
 _FORMS = 4  # of a block: each of its two unsure bits is 0 or 1
 _ENDING, _NEWEST = ".texts", "newest.hashes"
 
@@ -57,10 +57,9 @@ def unpacked(packed: bytes | bytearray) -> Hashes:
 
 def distances(hashes: Hashes, others: Hashes) -> npt.NDArray[np.uint8]:
     """How many sure bits differ, one for one."""
-    differ = hashes ^ others
     sure = hashes[..., 1] | others[..., 1]
     np.invert(sure, out=sure)
-    sure &= differ[..., 0]
+    sure &= hashes[..., 0] ^ others[..., 0]
     counts: npt.NDArray[np.uint8] = np.bitwise_count(sure)
     return counts
 
@@ -72,8 +71,13 @@ def near_among(hashes: Hashes, others: Hashes) -> NearPairs:
     return NearPairs(asked, entry, found[asked, entry].astype(np.int64))
 
 
+def _part_bits(count: int) -> int:
+    """By how many bits the tables of so many entries are parted: those of a small segment have fewer parts."""
+    return min(BLOCK_BITS, max(_LEAST_PART_BITS, count.bit_length()))
+
+
 def _parts(hashes: Hashes) -> list[Numbers]:
-    """Under which parts of each table SimHashes stand: four numbers each."""
+    """Under which values of each block SimHashes stand: four numbers each."""
     found = list[Numbers]()
     for block in range(_BLOCKS):
         values = (hashes >> np.uint64(block * BLOCK_BITS)).astype(np.uint16).astype(np.int64)
@@ -90,15 +94,19 @@ class _Segment:
         self.path, self.first = path, first
         data = np.asarray(np.memmap(path, np.uint8, "r"))
         self.count = int(data[8:_HEADER_BYTES].view("<u8")[0]) if len(data) > _HEADER_BYTES else -1
-        ends = np.cumsum([_HEADER_BYTES, 16 * self.count, 4 * (_PARTS + 1), 64 * self.count]).tolist()
+        self._bits = _part_bits(self.count)
+        starts_bytes = 4 * ((_BLOCKS << self._bits) + 1)
+        ends = np.cumsum([_HEADER_BYTES, 16 * self.count, starts_bytes, 64 * self.count]).tolist()
         if bytes(data[:8]) != _MAGIC or len(data) != ends[-1]:
             raise ValueError(f"{path} is no segment")
         hashes, starts, entries = (data[start:end] for start, end in pairwise(ends))
         self.hashes = hashes.view("<u8").reshape(-1, 2)
         self._starts, self._entries = starts.view("<u4"), entries.view("<u4")
 
-    def near(self, hashes: Hashes, parts: Numbers) -> NearPairs:
-        """The entries that are near each of these, which stand in 16 `parts` each; one can be there more than once."""
+    def near(self, hashes: Hashes, values: Numbers) -> NearPairs:
+        """The entries that are near each of these, which stand under 16 `values` each, four a block."""
+        tables = np.repeat(np.arange(_BLOCKS) << self._bits, _FORMS)
+        parts = (values >> (BLOCK_BITS - self._bits)) + tables
         starts, ends = self._starts[parts].astype(np.int64), self._starts[parts + 1].astype(np.int64)
         counts = np.minimum(ends - starts, MOST_IN_PART)
         starts = ends - counts  # the newest
@@ -174,8 +182,8 @@ class SimHashIndex:
 
     def near(self, hashes: Hashes) -> NearPairs:
         """The entries that are near each of these."""
-        parts = np.concatenate([part + (table << BLOCK_BITS) for table, part in enumerate(_parts(hashes))], axis=1)
-        found = [segment.near(hashes, parts) for segment in self._segments]
+        values = np.concatenate(_parts(hashes), axis=1)
+        found = [segment.near(hashes, values) for segment in self._segments]
         newest = near_among(hashes, self._newest[: self._newest_count])
         found.append(newest._replace(entry=newest.entry + self._written))
         return _joined(found)
@@ -223,15 +231,14 @@ class SimHashIndex:
         return is_even and sum(counts) <= MOST_IN_SEGMENT
 
     def _write(self, hashes: Hashes) -> None:
-        starts, entries = np.zeros(_PARTS + 1, "<u4"), list[npt.NDArray[np.uint32]]()
-        counts = list[Numbers]()
-        for part in _parts(hashes):
-            keys = part.astype(np.uint16).ravel()  # which are sorted in linear time
-            counts.append(np.bincount(keys, minlength=1 << BLOCK_BITS))
+        bits, counts, entries = _part_bits(len(hashes)), list[Numbers](), list[npt.NDArray[np.uint32]]()
+        for values in _parts(hashes):
+            keys = (values >> (BLOCK_BITS - bits)).astype(np.uint16).ravel()  # which are sorted in linear time
+            counts.append(np.bincount(keys, minlength=1 << bits))
             entries.append((np.argsort(keys, kind="stable") // _FORMS).astype("<u4"))  # the newest are last
-        np.cumsum(np.concatenate(counts), out=starts[1:])
+        starts = np.concatenate(([0], *counts)).cumsum()
         path = self._folder / f"{self._next_file:08d}{_ENDING}"
-        columns = (column.tobytes() for column in (hashes.astype("<u8"), starts, *entries))
+        columns = (column.tobytes() for column in (hashes.astype("<u8"), starts.astype("<u4"), *entries))
         self._write_file(path, _MAGIC + len(hashes).to_bytes(8, "little"), *columns)
         self._segments.append(_Segment(path, self._written))
         self._next_file += 1

@@ -20,7 +20,7 @@ _MAY_NAVIGATE = (
 )
 _NAVIGATION = re.compile(r"(?:^|[- \t\n\f\r])nav|breadcrumb|sidebar")  # of a class; "canavan" is none
 _ROLES = frozenset(("navigation", "contentinfo"))
-_ROOTS = frozenset(("html", "body", "main", "title"))
+_NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 
 
 def comparable_simhash(document: Document) -> bytes:
@@ -45,12 +45,11 @@ def _is_link(anchor: LexborNode) -> bool:
 
 def _is_navigation(node: LexborNode) -> bool:
     """Whether an element is navigation, or what stands on every page."""
-    if node.tag in _ROOTS:
-        return False
+    if node.tag not in _NAMED:
+        return node.tag in ("nav", "footer")
     attributes = node.attributes
     return (
-        node.tag in ("nav", "footer")
-        or attributes.get("role") in _ROLES
+        attributes.get("role") in _ROLES
         or (attributes.get("id") or "").startswith("nav")
         or _NAVIGATION.search(attributes.get("class") or "") is not None
     )
