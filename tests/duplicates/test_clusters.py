@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lycosa
-from lycosa.duplicates import DuplicatePage, Relation, duplicate_pages
+from lycosa.duplicates import DuplicatePage, Relation, clusters, duplicate_pages
 from lycosa.errors import SettingsError
 from lycosa.inspect import open_to_read
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER
@@ -79,6 +79,15 @@ def test_clusters_have_the_representative_first_then_copies_then_near_copies(col
     assert {page.pages for page in found(collection)} == {2, 3}
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_clusters_are_the_same_however_many_pages_are_looked_up_at_once(
+    collection: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    whole = found(collection)
+    monkeypatch.setattr(clusters, "AT_ONCE", at_once)
+    assert found(collection) == whole
+
+
 def test_clusters_can_be_chosen_by_what_they_have(collection: Path) -> None:
     assert {page.url.removeprefix(HOST) for page in found(collection, relation=Relation.EXACT)} == {
         "/copy-a",
@@ -104,9 +113,9 @@ def test_chain_of_small_changes_is_not_one_cluster(tmp_path: Path) -> None:
         words[5 * step : 5 * step + 5] = [f"other{step}-{number}" for number in range(5)]
         shop.page(f"{FIRST}{step:02d}", f"<p>{' '.join(words)}</p>")
     shop.close()
-    clusters: dict[str, int] = {page.representative: page.pages for page in found(tmp_path)}
-    assert len(clusters) > 2
-    assert max(clusters.values()) < 20
+    sizes = {page.representative: page.pages for page in found(tmp_path)}
+    assert len(sizes) > 2
+    assert max(sizes.values()) < 20
 
 
 def test_page_that_changed_or_was_forgotten_leaves_its_cluster(tmp_path: Path) -> None:

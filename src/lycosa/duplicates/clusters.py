@@ -101,11 +101,11 @@ class _Texts:
                 if row.location:
                     self._redirected += _url_hash(row.location)
                 elif is_comparable(row):
-                    if row.simhash:
-                        near.add(len(self._file_nums) // 8, row.simhash)
                     self._file_nums += row.file_num.to_bytes(8, "little")
                     self._digests += row.digest
                     self._hashes += row.simhash or _NO_HASH
+                    if row.simhash:
+                        near.add(len(self._file_nums) // 8 - 1, row.simhash)
                 if count % PROGRESS_EVERY == 0:
                     progress(count)
             near.look_up()
