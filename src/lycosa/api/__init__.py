@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lycosa.api.collection import ChangeList, Collection, open_collection
     from lycosa.api.crawl import Crawl, CrawledPage
     from lycosa.api.script import CrawledPages, crawl_pages
+    from lycosa.api.shell import PageShell
 
 # Name → module. Each is imported when it is first used: who reads a collection does not wait for what a crawl needs.
 __getattr__ = open_lazily(
@@ -22,6 +23,7 @@ __getattr__ = open_lazily(
         "collection": "ChangeList Collection open_collection",
         "crawl": "Crawl CrawledPage",
         "script": "CrawledPages crawl_pages",
+        "shell": "PageShell",
     },
 )
 
@@ -32,6 +34,7 @@ __all__ = [
     "Crawl",
     "CrawledPage",
     "CrawledPages",
+    "PageShell",
     "assemble_engine",
     "crawl_pages",
     "freeze_garbage_collector",

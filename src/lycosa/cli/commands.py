@@ -35,6 +35,7 @@ COMMANDS = {
     "Reading pages": {
         "search": ("search", "Find pages by their words."),
         "get": ("search", "Print a page as it is archived, or as it once was."),
+        "shell": ("shell", "Try selectors, fields and links on a page in a prompt."),
         "replay": ("replay", "Show archived pages in a browser, as they were."),
         "export": ("export", "Write pages as JSON lines, tables, archives, Markdown or graphs."),
         "changes": ("changes", "Show what has changed, and the versions of a page."),

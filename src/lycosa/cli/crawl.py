@@ -179,7 +179,7 @@ def print_settings(
 @app.command(
     epilog="""
         lycosa add my-crawl https://example.org/news --every 10m
-        lycosa add my-crawl -i urls.txt           lines such as https://example.org/ 1h
+        lycosa add my-crawl -i urls.txt      lines such as https://example.org/ 1h
         lycosa crawl --into my-crawl --keep-fresh
     """
 )
