@@ -253,7 +253,7 @@ impl<'a> Outline<'a> {
     pub fn attribute(&self, attributes: Span, name: &[u8]) -> String {
         let mut found = Attributes::new(&self.data[..attributes.1], attributes.0);
         let value = found.find(|one| one.name.eq_ignore_ascii_case(name)).and_then(|one| one.value);
-        value.map_or_else(String::new, resolved)
+        value.map_or_else(String::new, |value| resolved(value).into_owned())
     }
 
     fn start(&mut self, token: &StartTag, attributes: Span) {
@@ -332,21 +332,16 @@ impl<'a> Outline<'a> {
             return LeftOut::No;
         }
         let [role, class, id, style, hidden] = values(token, [b"role", b"class", b"id", b"style", b"hidden"]);
-        let read = |value: Option<Option<&[u8]>>| value.flatten().map(resolved).unwrap_or_default();
-        let role = role.map_or_else(String::new, |role| read(Some(role)).to_lowercase());
+        let [role, class, id, style] = [role, class, id, style].map(|value| resolved(value.flatten().unwrap_or(b"")));
+        let role = role.to_lowercase();
         if ROLES.contains(&role.as_str()) {
             return LeftOut::Rule;
         }
-        let (class, id) = (read(class), read(id));
         // The id of a section is its heading, in short.
         let has_name =
             tag != SECTION && words_of(&id).count() <= MOST_ID_WORDS && words_of(&class).all(|w| w != "section");
-        let id = if has_name { id } else { String::new() };
-        let is_word = |word: &str| WORDS.binary_search(&word.to_ascii_lowercase().as_str()).is_ok();
-        if hidden.is_some()
-            || is_unseen(&read(style).to_lowercase())
-            || words_of(&class).chain(words_of(&id)).any(is_word)
-        {
+        let id = if has_name { id } else { "".into() };
+        if hidden.is_some() || is_unseen(&style.to_lowercase()) || words_of(&class).chain(words_of(&id)).any(is_word) {
             self.words.push(number);
             return LeftOut::Word;
         }
@@ -606,8 +601,11 @@ fn end_line(line: &mut Vec<u8>, out: &mut Vec<u8>) {
 }
 
 /// An attribute's value with its references resolved.
-fn resolved(raw: &[u8]) -> String {
-    String::from_utf8_lossy(&spaced(value_of(raw).into_bytes().into())).into_owned()
+fn resolved(raw: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(raw) {
+        Ok(text) if memchr(b'&', raw).is_none() => text.into(), // as nearly all are
+        _ => owned(&spaced(value_of(raw).into_bytes().into())).into(),
+    }
 }
 
 fn stripped(text: &[u8]) -> &str {
@@ -627,6 +625,15 @@ fn words_of(name: &str) -> impl Iterator<Item = &str> {
         at += if small > 0 { small } else { large };
         name.get(start..at)
     })
+}
+
+/// Does a word of a class or id speak against a block?
+fn is_word(word: &str) -> bool {
+    let mut lower = [0; 24];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.copy_from_slice(word.as_bytes());
+    lower.make_ascii_lowercase();
+    WORDS.binary_search_by(|one| one.as_bytes().cmp(lower)).is_ok()
 }
 
 /// Does a style say that an element is not shown?

@@ -1,4 +1,5 @@
-"""Whether the native kernel and its twin in Python make the same page of the same bytes, field by field.
+"""Whether the native kernel and its twin in Python make the same page of the same bytes, field by field, and find the
+same text and Markdown.
 
 The pages are all HTML of seven documentation packages; `fuzz` does the same with random markup. Pages that the kernel
 leaves to a parser with a tree are counted: for them the product runs the twin's own parser.
@@ -10,9 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from lycosa.errors import MissingExtra
-from lycosa.web import Document, identify_media, native
+from lycosa.web import Document, MediaKind, identify_media, native
 from lycosa.web.html import analyse_html
 from lycosa.web.page import charset_of, read_natively
+from lycosa.web.readable import read_by_twin
 from proof import Bar, Experiment, Run
 from proof.ground.peers import package
 from proof.ground.sites import POSTGRESQL
@@ -31,14 +33,25 @@ def document_of(body: bytes, content_type: str = "text/html; charset=utf-8") -> 
 
 def difference(document: Document) -> dict[str, tuple[object, object]] | None:
     """The fields in which the kernel's page and the twin's differ; None if the kernel leaves the document to a tree."""
+    readable = _readable_difference(document)
     ours = read_natively(document)
-    if ours is None:
-        return None
+    if ours is None or readable:
+        return readable or None
     theirs = analyse_html(document)
     if ours == theirs:
         return {}
     both = msgspec.structs.asdict(ours), msgspec.structs.asdict(theirs)
     return {name: (both[0][name], both[1][name]) for name in both[0] if both[0][name] != both[1][name]}
+
+
+def _readable_difference(document: Document) -> dict[str, tuple[object, object]]:
+    """Whether both find the same text and Markdown."""
+    kernel = native()
+    assert kernel is not None
+    is_xml = document.media.kind is MediaKind.XHTML
+    ours = kernel.read_readable(document.body, document.charset, is_xml, False, True)
+    theirs = read_by_twin(document, unshown=False, wants_markdown=True)
+    return {} if ours == theirs else {"readable": (ours, theirs)}
 
 
 def measure(run: Run) -> None:

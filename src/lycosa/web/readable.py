@@ -52,7 +52,7 @@ def main_text(document: Document, *, unshown: bool = False, wants_markdown: bool
     """What is for reading in an HTML document, with `unshown` without elements that ask not to be shown."""
     kernel, is_xml = native(), document.media.kind is MediaKind.XHTML
     found = kernel and kernel.read_readable(document.body, document.charset, is_xml, unshown, wants_markdown)
-    found = found or _read(document, unshown=unshown, wants_markdown=wants_markdown)
+    found = found or read_by_twin(document, unshown=unshown, wants_markdown=wants_markdown)
     readable = readable_of(document, found)
     if not wants_markdown:
         return readable
@@ -60,7 +60,9 @@ def main_text(document: Document, *, unshown: bool = False, wants_markdown: bool
     return msgspec.structs.replace(readable, markdown=with_targets(readable.markdown, base))
 
 
-def _read(document: Document, *, unshown: bool, wants_markdown: bool) -> tuple[str, str, list[str], str, str, str]:
+def read_by_twin(
+    document: Document, *, unshown: bool, wants_markdown: bool
+) -> tuple[str, str, list[str], str, str, str]:
     """The kernel's twin: title, text, headings, the canonical URL and the base as they are written, and Markdown."""
     body, is_xml = to_utf8(document.body, document.charset), document.media.kind is MediaKind.XHTML
     html = clean(without_self_closed(body) if is_xml else body)
