@@ -184,6 +184,8 @@ def test_cve_2024_3574_authorization_is_not_sent_over_a_redirect_to_another_host
     assert own.got(SECRET) == ["/robots.txt", "/"]
     assert other.paths() == ["/robots.txt", "/a"]
     assert other.got(SECRET) == []
+    told = [line for line in (tmp_path / "c" / "log.jsonl").read_text().splitlines() if "credentials-not-sent" in line]
+    assert [json.loads(line)["to"] for line in told] == [other.origin]
 
 
 def tls_context(authority: trustme.CA, *, certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:

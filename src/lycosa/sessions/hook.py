@@ -6,18 +6,19 @@ a page, a redirect's target, robots.txt or a sitemap; the archive gets the reque
 becomes a failure `not-logged-in`, which is asked for again by the retry table like any other, and is never a page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl import Engine, LeaseAnswer, ReadPage, RequestHandler
+from lycosa.crawl import Engine, LeaseAnswer, ReadPage, RequestHandler, redirect_location
 from lycosa.frontier import Lease, RequestKind
 from lycosa.records import Failure, PrivateParts, Request, Response
 from lycosa.sessions.credentials import OriginCredentials, Proxies, Secrets, SentField, credentials_by_origin, origin_of
 from lycosa.settings import CrawlSettings, read_login
-from lycosa.web import domain_of, split_url
+from lycosa.store import REDIRECTS
+from lycosa.web import domain_of, parse_url, split_url
 
 if TYPE_CHECKING:
     from lycosa.sessions.jars import CookieJar, CookieJars
@@ -27,6 +28,7 @@ UNAUTHORIZED = 401
 AUTHORIZATION = "Authorization"
 JAR_FIELD = "Cookie", "[redacted: cookies of the site]"
 NO_CREDENTIALS = OriginCredentials()
+TOLD_MOST = 100
 
 
 class Sessions:
@@ -37,6 +39,7 @@ class Sessions:
     ) -> None:
         self._by_origin, self._jars, self._proxies = by_origin, jars, Proxies(proxies)
         self.logins: Logins | None = None
+        self._left: set[tuple[str, str]] = set()
 
     def __repr__(self) -> str:
         return f"<Sessions at {len(self._by_origin)} origins>"
@@ -69,6 +72,16 @@ class Sessions:
         """Remembers the cookies of an answer."""
         if self._jars is not None and request is not None and "set-cookie" in response.headers:
             self._jars.changed(request.url)
+
+    def leaves(self, request: Request | None, response: Response) -> tuple[str, str] | None:
+        """From and to which origin a redirect leads that leaves credentials behind; told once."""
+        if request is None or response.status not in REDIRECTS or len(self._left) >= TOLD_MOST:
+            return None
+        origin, target = origin_of(request.url), parse_url(redirect_location(response), request.url)
+        if target is None or origin not in self._by_origin or (found := (origin, origin_of(target.href))) in self._left:
+            return None
+        self._left.add(found)
+        return None if found[1] in self._by_origin else found
 
     def is_refused(self, request: Request | None, response: Response) -> bool:
         """Does the answer ask for credentials that can be given?"""
@@ -107,14 +120,16 @@ def _with_private(
 class AnswerCheck:
     """Handles a kind of request as `handler` does, but for answers that are not meant for who is logged in."""
 
-    def __init__(self, handler: RequestHandler, sessions: Sessions) -> None:
-        self._handler, self._sessions = handler, sessions
+    def __init__(self, handler: RequestHandler, sessions: Sessions, log: Callable[..., None]) -> None:
+        self._handler, self._sessions, self._log = handler, sessions, log
 
     def request(self, lease: Lease) -> Request:
         return self._handler.request(lease)
 
     def handle(self, answer: LeaseAnswer) -> ReadPage | None:
         self._sessions.take(answer.request, answer.response)
+        if left := self._sessions.leaves(answer.request, answer.response):
+            self._log("credentials-not-sent", redirect_from=left[0], to=left[1])
         logins = self._sessions.logins
         is_lost = logins is not None and logins.is_lost(answer)
         if is_lost or self._sessions.is_refused(answer.request, answer.response):
@@ -133,7 +148,7 @@ def add_sessions(engine: Engine, settings: CrawlSettings) -> None:
         sessions.logins = Logins(engine, [read_login(table) for table in settings.logins], secrets)
         engine.observe(sessions.logins)
         engine.handle(RequestKind.LOGIN, sessions.logins)
-    engine.wrap_handlers(lambda handler: AnswerCheck(handler, sessions))
+    engine.wrap_handlers(lambda handler: AnswerCheck(handler, sessions, engine.events.write))
 
 
 def _jars(engine: Engine, settings: CrawlSettings) -> "CookieJars | None":
