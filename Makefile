@@ -6,6 +6,7 @@ BASE := .venv/.base
 VENV := .venv/.made
 NATIVE := .venv/.native
 KERNEL := .venv/.kernel
+BROWSER := .venv/.browser
 
 # What the native kernel takes part in; tested with the Python twin as well.
 READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
@@ -18,7 +19,7 @@ crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=ht
 check: lint                ## before every commit: style, types, fast tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test: lint                 ## everything CI runs: style, types, fast tests, those of the crawl again without the kernel, slow tests
+test: lint $(BROWSER)      ## everything CI runs: style, types, fast tests, those of the crawl again without the kernel, slow tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 	LYCOSA_KERNEL=python $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(READING)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
@@ -60,6 +61,14 @@ $(KERNEL): $(VENV) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock 
 		&& touch $@; \
 	else echo "cargo is not there: pages will be read by the Python analyser"; \
 		$(BIN)/python -m pip uninstall --quiet --yes lycosa-native 2>/dev/null; fi
+
+# Pages are looked at in a real browser: Debian's Chromium, installed where that may be done. Without it those tests say that they were skipped.
+$(BROWSER): $(VENV)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| { echo "installing chromium for the tests in a browser"; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+			|| echo "chromium cannot be installed: tests in a browser are skipped"; }
+	@touch $@
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
 ifneq ($(shell cat $(VENV) 2>/dev/null),$(CURDIR))
