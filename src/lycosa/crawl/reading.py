@@ -344,17 +344,20 @@ class PageReader:
             prepared.content = self._content_digest(page, prepared.body)
 
 
-# The header fields that may speak of the use of a document.
-USE_FIELDS = frozenset(("content-usage", "content-signal", "tdm-reservation", "link", "x-robots-tag"))
-
-
 def answer_statements(lease: Lease, response: Response, agent: str) -> list[str]:
     """What a host and the header fields of its answer say on the use of a document (`web.preferences`)."""
     rules, lines = lease.host.row.robots, list[str]()
     if rules is not None and rules.speaks_of_use:
         lines += host_statements(rules, lease.entry.path if lease.entry else split_url(lease.url).path)
-    if not USE_FIELDS.isdisjoint(response.headers):
-        lines += header_statements(response.headers, agent)
+    fields = response.headers
+    if (  # in turn, which takes half the time of a set of names
+        "x-robots-tag" in fields
+        or ("link" in fields and "rsl+xml" in fields["link"].lower())
+        or "content-usage" in fields
+        or "content-signal" in fields
+        or "tdm-reservation" in fields
+    ):
+        lines += header_statements(fields, agent)
     return lines
 
 
