@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -199,7 +200,8 @@ def test_what_the_kernel_does_not_read_alone_is_read_all_the_same(
 
 
 def answer(url: str, status: int = 200, body: bytes = b"", headers: dict[str, str] | None = None) -> LeaseAnswer:
-    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False, "depth": 0})()
+    host = SimpleNamespace(row=SimpleNamespace(robots=None))
+    lease: Any = SimpleNamespace(url=url, kind=RequestKind.PAGE, is_head=False, depth=0, host=host, entry=None)
     return LeaseAnswer(
         lease,
         Request(url, "h", 80, ""),
