@@ -281,7 +281,10 @@ class Outline:
                 self.mains.append(node)
 
     def _end(self, tag: str) -> None:
-        self._close_last(frozenset((tag,)), frozenset() if tag in _TABLE else CELLS)
+        if self._open[-1].tag == tag:  # as nearly always
+            self._close_to(len(self._open) - 1)
+        else:
+            self._close_last(frozenset((tag,)), frozenset() if tag in _TABLE else CELLS)
 
     def _close_last(self, tags: frozenset[str], bounds: frozenset[str]) -> None:
         """Ends the last open block with one of these tags, and what is in it, unless one of the bounds is nearer."""
