@@ -10,10 +10,14 @@ import re
 import ssl
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 import trustme
 
+from lycosa.cluster.delegation import CentralRobotsDownloader
+from lycosa.crawl import ROBOTS_BYTES
 from lycosa.errors import SettingsError
 from lycosa.records import PrivateParts, Request
 from lycosa.settings import CrawlSettings, merge, read_file, read_secrets, save_secrets, take_out_secrets
@@ -304,3 +308,15 @@ def test_log_and_representations_hold_no_secret(tmp_path: Path) -> None:
     assert events
     assert SECRET not in json.dumps(events)
     assert SECRET not in os.fsdecode(written_bytes(tmp_path / "c", but=("credentials.toml",)))
+
+
+def test_robots_txt_with_credentials_is_not_fetched_by_the_coordinator_of_a_cluster() -> None:
+    sent: list[Request] = []
+    own = SimpleNamespace(start=lambda request, done: sent.append(request))
+    downloader = CentralRobotsDownloader(own, coordinator=None, now=lambda: 0.0)  # type: ignore[arg-type]
+    request = Request("http://a.example/robots.txt", "a.example", 80, "192.0.2.1", body_limit_bytes=ROBOTS_BYTES)
+    private = msgspec.structs.replace(request, private=PrivateParts((("X", SECRET),)))
+
+    downloader.start(private, lambda response: None)
+
+    assert sent == [private]

@@ -23,10 +23,10 @@ PASSWORD = "s3cr3t & more"
 
 class MemberSite:
     """`pages` pages behind a form with a CSRF token that is good once; a session ends after each of `ends_after`
-    answers, which count all pages that were shown."""
+    answers, which count all pages that were shown. `lost` is said to others, without it a redirect to the form."""
 
-    def __init__(self, pages: int, ends_after: tuple[int, ...] = (), *, shows_text: bool = False) -> None:
-        self.pages, self.ends_after, self.shows_text = pages, set(ends_after), shows_text
+    def __init__(self, pages: int, ends_after: tuple[int, ...] = (), *, lost: Reply | None = None) -> None:
+        self.pages, self.ends_after, self.lost = pages, set(ends_after), lost
         self.tokens: set[str] = set()
         self.session = ""
         self.made = self.shown = self.logins = self.refused = 0
@@ -40,7 +40,7 @@ class MemberSite:
             self.session = ""
             return page()
         if not self.session or f"sid={self.session}" not in cookies:
-            return page("/login", text="Please sign in") if self.shows_text else redirect(f"/login?next={path}")
+            return self.lost or redirect(f"/login?next={path}")
         self.shown += 1
         if self.shown in self.ends_after:
             self.session = ""
@@ -70,7 +70,8 @@ class MemberSite:
 
 
 def rule(origin: str, **more: str) -> dict[str, object]:
-    return {"url": f"{origin}/login", "fields": {"user": "ann", "password": PASSWORD}, **more}
+    url = origin if origin.count("/") > 2 else f"{origin}/login"
+    return {"url": url, "fields": {"user": "ann", "password": PASSWORD}, **more}
 
 
 @pytest.mark.slow
@@ -85,12 +86,22 @@ def test_a_thousand_pages_behind_a_login_are_complete_though_the_session_is_lost
     assert "/logout" not in server.paths()
 
 
-@pytest.mark.parametrize("shows_text", [False, True])
-def test_login_again_when_the_session_is_lost_and_lost_pages_are_no_content(tmp_path: Path, shows_text: bool) -> None:
-    site = MemberSite(30, ends_after=(7, 20), shows_text=shows_text)
-    more = {"lost_text": "Please sign in"} if shows_text else {}
+@pytest.mark.parametrize(
+    ("lost", "declared"),
+    [
+        (None, {}),
+        (page("/login", text="Please sign in"), {"lost_text": "Please sign in"}),
+        (Reply(403, "members only"), {"lost_status": "401 403"}),
+        (redirect("/welcome?from=/"), {"lost_url": "/welcome*"}),
+    ],
+    ids=["redirect", "text", "status", "url"],
+)
+def test_login_again_when_the_session_is_lost_and_lost_pages_are_no_content(
+    tmp_path: Path, lost: Reply | None, declared: dict[str, str]
+) -> None:
+    site = MemberSite(30, ends_after=(7, 20), lost=lost)
     with running(site) as server:
-        stats = crawl(tmp_path / "c", server.origin, logins=[rule(server.origin, **more)], exclude=["*/login*"])
+        stats = crawl(tmp_path / "c", server.origin, logins=[rule(server.origin, **declared)], exclude=["*/login*"])
 
     assert (stats.pages, stats.queued, dict(stats.failed)) == (30, 0, {})
     assert site.logins == 3
@@ -146,6 +157,22 @@ def test_site_that_forgets_every_session_is_given_up(tmp_path: Path) -> None:
     assert stats.pages == 0
     assert site.logins <= login_module.USELESS_MOST + 1
     assert sum(stats.failed.values()) == 1
+
+
+def test_login_page_that_fails_is_tried_again_by_the_retry_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_module, "retry_wait", lambda rule, tried, **_: 0.05 if tried < rule.tries else None)
+    site, failures = MemberSite(3), [503, 500, 503]
+
+    def answer(asked: Asked) -> Reply:
+        return Reply(failures.pop()) if asked.path == "/login" and failures else site(asked)
+
+    with running(answer) as server:
+        stats = crawl(tmp_path / "c", server.origin, logins=[rule(server.origin + "/login#form")])
+
+    assert (stats.pages, site.logins) == (3, 1)
+    assert server.paths().count("/login") == 4
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def _with_private(
 
 
 class AnswerCheck:
-    """Handles a kind of request as `handler` does, but for answers that are not meant for who is logged in."""
+    """Handles a kind of request as `handler` does, except answers that are meant for somebody who is not logged in."""
 
     def __init__(self, handler: RequestHandler, sessions: Sessions, log: Callable[..., None]) -> None:
         self._handler, self._sessions, self._log = handler, sessions, log

@@ -24,7 +24,7 @@ from lycosa.web import BUCKET_BYTES, Url, bucket_of, domain_of, split_url
 
 JAR_PREFIX = b"jar:"  # rows of the family `meta` that move with their bucket (`store.buckets`)
 _READ_PREFIX = b"cookies-read:"
-OPEN_JARS = 10_000  # in memory, about 2 KB each; far more than there are requests at a time
+OPEN_JARS = 10_000  # in memory, about 7 KB each; far more than there are requests at a time
 MOST_COOKIES = 300  # in a jar; browsers keep about as many
 PRIVATE_MODE = 0o700
 _FIELDS = 7  # of a line in the format of Netscape

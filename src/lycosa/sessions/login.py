@@ -1,7 +1,7 @@
 """Form logins: a crawl fills in a form before it asks for the pages behind it, and again when the session is lost.
 
     OUT ──► BUSY (form page, form, page behind it) ──► IN ──► OUT when an answer shows that the session is lost
-               └──► OUT, and after `LOGIN_TRIES` FAILED: the hosts behind it are given up until the next run
+               └──► OUT, and after some tries FAILED: the hosts behind it are given up until the next run
 
 Every step is a request of its host like any other, in its turn, with its slots and its delay, through the guard and the
 downloader, and is archived without what was filled in. The host's robots.txt is read before, but it does not apply to
@@ -18,17 +18,19 @@ from urllib.parse import urlencode
 import msgspec
 
 from lycosa.crawl import Engine, FetchObserver, LeaseAnswer, ReadPage, decoded_body, redirect_location
+from lycosa.errors import SettingsError
+from lycosa.fetch import RetryRule, parse_retry_after, retry_rule, retry_wait
 from lycosa.frontier import KEY_END, HostJob, Lease, RequestKind
 from lycosa.records import Failure, PrivateParts, Request, Response
 from lycosa.sessions.credentials import Secrets, origin_of
 from lycosa.settings import LoginRule
 from lycosa.store import REDIRECTS
-from lycosa.web import BUCKET_BYTES, DropReason, ShapeFilter, Url, UrlLimits, parse_url, split_url, url_key
+from lycosa.web import BUCKET_BYTES, DropReason, ShapeFilter, Url, UrlLimits, parse_url, url_key
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-LOGIN_TRIES = 2  # more may lock the account
+LOGIN_TRIES = 2  # of a form that is refused; more may lock the account
 USELESS_MOST = 5
 MAX_HOPS = 5
 AGAIN_S = 10.0  # between two tries
@@ -72,9 +74,10 @@ class FormLogin:
 
     def __init__(self, rule: LoginRule, fields: Mapping[str, str]) -> None:
         self.rule, self.fields = rule, fields
-        self.url = split_url(rule.url)
-        self.origin = origin_of(rule.url)
-        self.state, self.step = LoginState.OUT, LoginStep(rule.url)
+        if (url := parse_url(rule.url)) is None:
+            raise SettingsError(f"logins: {rule.url[:60]} is no URL that can be fetched")
+        self.url, self.origin = url, origin_of(url.href)
+        self.state, self.step = LoginState.OUT, LoginStep(url.href)
         self.number = self.tries = self.useless = 0
         self.not_before = 0.0
         self._lost_url = ShapeFilter(UrlLimits(exclude=(rule.lost_url,))) if rule.lost_url else None
@@ -84,7 +87,7 @@ class FormLogin:
 
     def leads_to_login(self, url: Url) -> bool:
         """Does a redirect to this URL say that one has to log in?"""
-        if url.href.partition("?")[0] == self.rule.url.partition("?")[0]:
+        if url.href.partition("?")[0] == self.url.href.partition("?")[0]:
             return True
         return self._lost_url is not None and self._lost_url.reason(url) is DropReason.EXCLUDED
 
@@ -140,13 +143,13 @@ class Logins(FetchObserver):
         if not self._frontier.owns(login.url.host):
             self._fail(login, "its host belongs to another shard: use --assignment rendezvous", is_final=True)
             return
-        key = url_key(login.rule.url)
+        key = url_key(login.url.href)
         key = key[: key.index(KEY_END, BUCKET_BYTES)]
-        host, robots = self._frontier.hosts.get(key), parse_url("/robots.txt", login.rule.url)
+        host, robots = self._frontier.hosts.get(key), parse_url("/robots.txt", login.url.href)
         if self._shard.settings.robots and (host is None or host.row.robots is None) and robots is not None:
             self._frontier.want_robots(key, robots, 0, now)
         login.state = LoginState.BUSY
-        self._ask(login, LoginStep(login.rule.url))
+        self._ask(login, LoginStep(login.url.href))
 
     def _ask(self, login: FormLogin, step: LoginStep) -> None:
         login.step = step
@@ -165,14 +168,25 @@ class Logins(FetchObserver):
     def handle(self, answer: LeaseAnswer) -> None:
         lease, response = answer.lease, answer.response
         self._pages.keeper.archive.keep_answer(lease, answer.request, response)
-        self._take_step(self._by_own_origin[lease.host.origin], response)
-        self._shard.release(lease, response)
+        login, host_s = self._by_own_origin[lease.host.origin], 0.0
+        if (rule := retry_rule(response.failure, response.status)) is None:
+            self._take_step(login, response)
+        else:
+            host_s = self._retry(login, response, rule)
+        self._shard.release(lease, response, wait_s=host_s, reason=str(response.failure or response.status))
+
+    def _retry(self, login: FormLogin, response: Response, rule: RetryRule) -> float:
+        """A step has failed: the login is tried again as the retry table says. Returns how long its host waits."""
+        shard = self._shard
+        asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
+        wait_s = retry_wait(rule, login.tries + 1, random=shard.roll(), retry_after_s=asked_for)
+        why = f"{login.step.url} answered {response.failure or response.status}"
+        self._fail(login, why, wait_s=wait_s, is_final=wait_s is None)
+        return wait_s if rule.host_after and wait_s else 0.0
 
     def _take_step(self, login: FormLogin, response: Response) -> None:
         step = login.step
-        if response.failure is not None or response.status >= 400:
-            self._fail(login, f"{step.url} answered {response.failure or response.status}")
-        elif response.status in REDIRECTS:
+        if response.status in REDIRECTS:
             self._redirected(login, step, parse_url(redirect_location(response), response.url))
         elif step.body is None and not step.is_check:
             form = fill_form(decoded_body(response, PAGE_BYTES), response.url, login)
@@ -208,10 +222,12 @@ class Logins(FetchObserver):
         login.state, login.number = LoginState.IN, login.number + 1
         self._shard.events.write("logged-in", url=login.rule.url, session=login.number)
 
-    def _fail(self, login: FormLogin, why: str, *, is_final: bool = False) -> None:
+    def _fail(self, login: FormLogin, why: str, *, wait_s: float | None = None, is_final: bool = False) -> None:
+        """The login did not work; `wait_s` is how long to wait for another try, where the retry table says so."""
         login.tries += 1
-        login.state = LoginState.FAILED if is_final or login.tries >= LOGIN_TRIES else LoginState.OUT
-        login.not_before = self._shard.now() + AGAIN_S
+        is_final |= wait_s is None and login.tries >= LOGIN_TRIES
+        login.state = LoginState.FAILED if is_final else LoginState.OUT
+        login.not_before = self._shard.now() + (AGAIN_S if wait_s is None else wait_s)
         self._shard.events.write(LOGIN_FAILED, url=login.rule.url, detail=why, tries=login.tries)
         if login.state is LoginState.FAILED:
             self._give_up(login)
