@@ -32,7 +32,6 @@ from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
 from lycosa.crawl import AddedUrl, Inbox, Recrawl, refuse_forgotten, refuse_private
 from lycosa.errors import LycosaError, SettingsError
-from lycosa.inspect import known_before, open_to_read, settings_of
 from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
 from lycosa.web import parse_url
 
@@ -141,6 +140,9 @@ def recrawl(
     # lazy: the cluster takes 0.03 s to import, which the first request of a crawl need not wait for
     from lycosa.cluster import require_one_process
 
+    # lazy: views and search take 0.1 s to import, which the first request of a crawl need not wait for
+    from lycosa.inspect import known_before, open_to_read
+
     with open_to_read(into) as collection:  # says so if this is no collection
         named = tuple(known_before(collection, url) for url in urls or ())
     if named and (everything or visits):
@@ -200,6 +202,8 @@ def add(
     A running crawl takes them in at once, another one when it continues. URLs with --every are visited that often by
     `recrawl` and `crawl --keep-fresh`, beside the budget, whether they were added before or not.
     """
+    from lycosa.inspect import open_to_read, settings_of  # lazy: as in `recrawl`
+
     with open_to_read(into) as collection:
         settings = settings_of(collection)
     usual = None if every is None else interval_s(every, "--every")

@@ -24,8 +24,6 @@ from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, duration, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
 from lycosa.errors import SettingsError, StoreError
-from lycosa.inspect import open_to_read
-from lycosa.recrawl import can_decode, next_due
 from lycosa.settings import DEFAULTS, CrawlSettings
 from lycosa.web import format_date
 
@@ -91,6 +89,8 @@ def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[C
 
 
 def _warn_without_pillow() -> None:
+    from lycosa.recrawl import can_decode  # lazy: change detection, which a first crawl can do without
+
     if not can_decode():
         _warn(
             "Pillow is not installed, so an image counts as changed when its bytes differ: "
@@ -151,6 +151,10 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
 
 def _next_visit_words(job: CrawlJob) -> str:
     """Why nothing was visited, and when something will be."""
+    # lazy: views and change detection take 0.1 s to import, which the first request of a crawl need not wait for
+    from lycosa.inspect import open_to_read
+    from lycosa.recrawl import next_due  # lazy: likewise
+
     with open_to_read(job.into) as collection:
         at_s = next_due(collection.state)
     if at_s is None:
