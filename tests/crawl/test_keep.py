@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
@@ -13,10 +14,11 @@ from lycosa.crawl import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.inspect import explain_url, list_urls, open_to_read
 from lycosa.inspect.changes import ChangeFilter, all_changes
+from lycosa.records import Request, Response, Truncation
 from lycosa.store import page_at
 from lycosa.web import url_key
 from tests.cli.command import lycosa
-from tests.crawl.small_site import FIRST, Sent, crawl_site, links
+from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 PDF = Sent("%PDF-1.4 words", {"content-type": "application/pdf"})
 SITE: dict[str, Any] = {
@@ -74,6 +76,27 @@ def test_other_rules_ask_again_for_what_is_kept_now(tmp_path: Path) -> None:
     asked, stats = crawl_site(tmp_path / "c", SITE.get, keep=[], keep_types=[])
     assert len(asked) == 4 and (stats.pages, stats.followed_only) == (6, 0)
     assert len(kept(tmp_path / "c")) == 6
+
+
+def test_other_types_ask_again_for_bodies_that_were_not_received(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = {FIRST: links("a.png"), f"{FIRST}a.png": Sent("png", {"content-type": "image/png"})}
+    start = SmallSite.start
+
+    def refusing(site: SmallSite, request: Request, done: Any) -> None:
+        def answered(response: Response) -> None:
+            cut = Truncation.UNWANTED if request.url.endswith(".png") else None
+            done(msgspec.structs.replace(response, truncated=cut))
+
+        start(site, request, answered)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SmallSite, "start", refusing)
+        _, stats = crawl_site(tmp_path / "c", site.get, keep_types=["application/pdf"])
+    assert stats.dropped == {"media-type": 1}
+    _, stats = crawl_site(tmp_path / "c", site.get, keep_types=["image/*"])
+    assert not stats.dropped and kept(tmp_path / "c") == {"a.png"}
 
 
 def test_export_search_and_summary_leave_out_what_was_not_kept(tmp_path: Path) -> None:

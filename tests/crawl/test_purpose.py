@@ -8,7 +8,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from lycosa import Collection
-from lycosa.inspect import explain_url, hosts, open_to_read
+from lycosa.inspect import explain_url, hosts, open_to_read, url_view
 from lycosa.store import PageRow, unpack_page
 from tests.crawl.small_site import FIRST, Sent, crawl_site, links
 
@@ -50,6 +50,8 @@ def test_crawl_for_an_archive_keeps_all_pages_and_what_is_said_of_their_use(tmp_
     assert "use: search allowed, ai-train forbidden" in said_of(tmp_path / "c", "noai")
     with open_to_read(tmp_path / "c") as collection:
         (host,) = hosts(collection)
+        view = url_view(collection, f"{FIRST}noai")
+    assert (view.preferences[1], view.usage["ai-train"]) == ("page robots noai", "n")
     assert host.preferences == "robots.txt content-signal search=yes; and of 1 path something else"
 
 

@@ -50,14 +50,15 @@ def fetched(memory: MemoryWeb) -> Counter[str]:
 
 
 def contents(into: Path) -> tuple[dict[str, list[tuple[bytes, object]]], list[tuple[object, ...]]]:
-    """All rows and all records, without the places and ids of records and without the kernel's name."""
+    """All rows and all records, without the places and ids of records, the kernel's name and how it went."""
     with open_to_read(into) as collection:
         rows: dict[str, list[tuple[bytes, object]]] = {
             family.name: list(collection.state.walk(family)) for family in Family if family is not Family.PAGE
         }
         pages = [(key, unpack_page(row)) for key, row in collection.state.walk(Family.PAGE)]
+    parted = (b"warc:", b"timeline")
     rows["META"] = [
-        (key, re.sub(rb'"kernel":"[^"]*"', b"", row)) for key, row in rows["META"] if not key.startswith(b"warc:")
+        (key, re.sub(rb'"kernel":"[^"]*"', b"", row)) for key, row in rows["META"] if not key.startswith(parted)
     ]
     rows["PAGE"] = [(key, msgspec.structs.replace(row, place=b"")) for key, row in pages]
     records = [record for file in sorted((into / "warc").iterdir()) for record in WarcReader(file)]

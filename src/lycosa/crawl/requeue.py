@@ -64,6 +64,7 @@ DROPPED_BY = {
     "host_depth": Reason.DEPTH,
     "pipelines": Reason.PIPELINE,
     "purpose": Reason.PREFERENCES,
+    "keep_types": Reason.MEDIA_TYPE,
 }
 PAGES_AT_ONCE = 2_000
 _VIA_KEY = b"via:"  # + URL key, in META → the page that first needed a requisite; it moves with its host
@@ -243,7 +244,7 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
         queued += _readmit_stored_links(shard, commit)
     if changed & DROPPED_BY.keys():
         queued += _requeue_over_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
-    if changed - DROPPED_BY.keys():
+    if changed & KEEPING_SETTINGS or changed - DROPPED_BY.keys():
         queued += _requeue_other_rows(shard, commit)
     shard.committer.batch.put(Family.META, JUDGED_BY_KEY, msgspec.json.encode(judged_by))
     if queued:

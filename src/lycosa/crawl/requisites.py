@@ -13,7 +13,7 @@ from hashlib import sha1
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.pages import MAX_HOPS, PageHandler
-from lycosa.crawl.reading import LeaseAnswer, decoded_body, redirect_location
+from lycosa.crawl.reading import LeaseAnswer, answer_statements, decoded_body, redirect_location
 from lycosa.crawl.requeue import page_of_requisite, write_via
 from lycosa.crawl.seams import FetchObserver, ReadPage, RequestHandler
 from lycosa.crawl.shard import Shard
@@ -29,6 +29,7 @@ from lycosa.web import (
     document_requisites,
     filter_urls,
     identify_media,
+    pack_statements,
     parse_url,
     url_key,
 )
@@ -147,6 +148,7 @@ class Requisites(FetchObserver, RequestHandler, CommitParticipant):
             document_bytes=len(body),
             took_ms=response.took_ms,
             requisite=embeds,
+            preferences=pack_statements(answer_statements(lease, response, shard.settings.agent)),
         )
         self._write(answer, row, page)
         if response.status == 200:

@@ -162,7 +162,8 @@ class PageHistory(msgspec.Struct, frozen=True):
 
 class UrlView(msgspec.Struct, frozen=True):
     """The answer of `lycosa why`: its sentences, and for a page the sizes and change parameters of the stored
-    version, with both structure strings in full."""
+    version, with both structure strings in full; what its publisher says on its use, and what that allows (`y`) and
+    forbids (`n`)."""
 
     url: str
     says: tuple[str, ...]
@@ -173,6 +174,8 @@ class UrlView(msgspec.Struct, frozen=True):
     document_bytes: int = 0
     structure: tuple[str, str] = ("", "")
     codes: CodesView | None = None
+    preferences: tuple[str, ...] = ()
+    usage: dict[str, str] = {}
 
 
 class HostFreshness(msgspec.Struct, frozen=True):
@@ -268,6 +271,8 @@ def url_view(collection: CollectionStore, text: str) -> UrlView:
         row.document_bytes,
         row.structure,
         CodesView.of(structure_digest(row.structure), row.codes),
+        tuple(row.preferences.splitlines()),
+        row.usage(now=time.time()) if row.is_page else {},
     )
 
 
