@@ -47,6 +47,10 @@ def run(job: CrawlJob) -> None:
     """Does a job and ends with its exit code."""
     if job.settings.images and (job.recrawl or job.settings.keep_fresh):
         _warn_without_pillow()
+    if job.settings.webhook or job.settings.atom or job.settings.apprise:
+        from lycosa.notify import require_targets  # lazy: only where somebody is to be told
+
+        require_targets(job.settings, job.into)
     with _live_page(job):
         stats, ended_by = uvloop.run(_crawl(job))
     if job.settings.workers and job.settings.index:

@@ -6,23 +6,35 @@ import this room.
 """
 
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lycosa.mapping import AddressGuard
 from lycosa.notify.notifier import NotDelivered, Notifier, Target
 from lycosa.notify.outbox import Notice, NoticeOutbox
-from lycosa.notify.webhook import WebhookTarget, refuse_private_webhook, webhook_secret
+from lycosa.notify.webhook import SECRET_FILE, WebhookTarget, refuse_private_webhook, webhook_secret
+from lycosa.settings import CrawlSettings
 from lycosa.store import sharded_parent
 
 if TYPE_CHECKING:
     from lycosa.crawl import Parts, Shard
 
-__all__ = ["NotDelivered", "Notice", "NoticeOutbox", "Notifier", "Target", "make_notifier"]
+__all__ = ["NotDelivered", "Notice", "NoticeOutbox", "Notifier", "Target", "make_notifier", "require_targets"]
 
 
 def make_notifier(shard: "Shard", parts: "Parts") -> Notifier:
     """The notifier of a shard; raises an error for settings that cannot be."""
     return Notifier(shard, _targets(shard, parts))
+
+
+def require_targets(settings: CrawlSettings, folder: Path) -> None:
+    """Raises an error for settings that cannot be, before the crawl into `folder` begins, wherever its shards are."""
+    if settings.webhook:
+        refuse_private_webhook(settings, AddressGuard(ip_network(network) for network in settings.allow_private))
+        if (folder / SECRET_FILE).exists():
+            webhook_secret(folder)
+    _other_targets(settings, folder.absolute().name)
 
 
 def _targets(shard: "Shard", parts: "Parts") -> Sequence[Target]:
@@ -44,6 +56,11 @@ def _targets(shard: "Shard", parts: "Parts") -> Sequence[Target]:
                     guard=parts.guard,
                 )
             )
+    return [*found, *_other_targets(settings, name)]
+
+
+def _other_targets(settings: CrawlSettings, name: str) -> Sequence[Target]:
+    found = list[Target]()
     if settings.atom:
         from lycosa.notify.atom import AtomTarget  # lazy: XML, for a feed alone
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.crawl import INBOX_FOLDER, Counters, Totals, counts_row, load_counts
+from lycosa.crawl import EVERY, INBOX_FOLDER, Counters, Totals, counts_row, load_counts
 from lycosa.duplicates import INDEX_FOLDER
 from lycosa.errors import SettingsError
 from lycosa.frontier import HostRow, QueueEntry, RequestKind, UrlRow, UrlState, pack_host, unpack_host
@@ -311,6 +311,7 @@ class _ShardRemoval:
             batch.delete(Family.CHANGE, found)
         if visit is not None:
             batch.delete(Family.DUE, due_key(key, visit))
+        batch.delete(Family.META, EVERY + key)
         for family in (Family.PAGE, Family.LINK, Family.VISIT):
             batch.delete(family, key)
 

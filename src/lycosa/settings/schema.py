@@ -243,7 +243,7 @@ class CrawlSettings:
     )
     webhook: tuple[str, ...] = WATCHING(
         (),
-        v.each(v.seed),
+        v.each(v.webhook),
         "Post changes as signed JSON to this URL. The secret is in webhook.secret, beside lycosa.toml.",
         metavar="URL",
     )

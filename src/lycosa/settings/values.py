@@ -272,6 +272,14 @@ def seed(value: str) -> str:
     return url.href
 
 
+def webhook(value: str) -> str:
+    """The URL of a webhook; without a scheme it is https."""
+    try:
+        return seed(value)
+    except InvalidValue:
+        raise InvalidValue("it must be an http or https URL without a password: https://example.org/hook") from None
+
+
 def network(value: str) -> str:
     """A network such as 10.0.0.0/8; a lone address is a network of one."""
     try:
