@@ -67,6 +67,18 @@ def test_metadata_record_has_what_came_before_the_body(tmp_path: Path) -> None:
     assert "preferences: robots.txt content-signal search=yes; header tdm-reservation 1" in said[f"{FIRST}header"]
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_statement_with_any_characters_is_kept(tmp_path: Path, threads: int) -> None:
+    site = {FIRST: Sent("<p>x", {"content-usage": "train-ai=\xfc\x01", "tdm-reservation": "1", "tdm-policy": "\u263a"})}
+    robots = "License: http://ex\xe4mple.org/\u263a\nUser-agent: *\nContent-Usage: / \xe4=n\n"
+
+    _, stats = crawl_site(tmp_path / "c", site.get, robots_txt=robots, threads=threads)
+
+    assert stats.pages == 1
+    assert rows(tmp_path / "c")[""].usage(now=0) == {"ai-train": "n", "ai-input": "n"}
+    assert "http://ex\xe4mple.org/\u263a" in said_of(tmp_path / "c", "")
+
+
 def test_crawl_for_training_asks_for_no_page_that_robots_txt_forbids(tmp_path: Path) -> None:
     asked, stats = crawl_site(tmp_path / "c", SITE.get, robots_txt=NO_TRAIN, purpose="ai-train")
 

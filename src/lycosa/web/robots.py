@@ -150,7 +150,7 @@ def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
         elif key == b"sitemap":
             sitemaps.append(value)
         elif key == b"license":
-            licenses.append(_storable(value))
+            licenses.append(_storable(value) if "/" in value else "")  # a name is no address
         elif key:
             in_rules = in_rules or key not in _NO_RULES
             for group in current:
