@@ -1,6 +1,8 @@
 """Form logins: hidden fields are taken from the form, lost sessions are noticed, and tries are bounded."""
 
 import json
+import re
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from lycosa.records import PrivateParts, Request, Response
 from lycosa.sessions import login as login_module
 from lycosa.sessions.credentials import Secrets
 from lycosa.sessions.login import Logins, LoginState
-from lycosa.settings import CrawlSettings, LoginRule, merge, read_file, to_toml
+from lycosa.settings import CrawlSettings, LoginRule, merge, read_file, read_login, to_toml
 from tests.sessions.recording_server import Asked, Reply, crawl, page, redirect, request_records, running, written_bytes
 
 PASSWORD = "s3cr3t & more"
@@ -263,3 +265,11 @@ def test_late_answer_of_an_earlier_session_does_not_end_the_present_one(tmp_path
     assert login.state is LoginState.IN
     assert lost(2)
     assert login.state is LoginState.OUT
+
+
+def test_example_of_the_documentation_is_a_login() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sessions.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.S)
+    (table,) = CrawlSettings(**tomllib.loads(example)).logins
+
+    assert read_login(table).fields == (("user", "ann"), ("password", "${SHOP_PASSWORD}"))

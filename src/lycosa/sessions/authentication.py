@@ -19,6 +19,8 @@ _HASHES: dict[str, Callable[[bytes], str]] = {
     "sha-256": lambda data: hashlib.sha256(data).hexdigest(),
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
 }
+if "sha512_256" not in hashlib.algorithms_available:  # not every OpenSSL has it
+    del _HASHES["sha-512-256"]
 _STRENGTH = {name: len(_HASHES) - at for at, name in enumerate(_HASHES)}
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 # A scheme, or one of its parameters; quoted values may hold commas.
