@@ -30,7 +30,8 @@ class MarkdownFolder(ExportFormat):
         self._made: set[str] = set()  # folders, which need not be made again
 
     def add(self, page: StoredPage) -> None:
-        data = front_matter(page) + clean_text(content_of(page, "markdown", self.extractor)).encode() + b"\n"
+        content = clean_text(content_of(page, "markdown", self.extractor))  # first: the language is told by its text
+        data = front_matter(page) + content.encode() + b"\n"
         mark = "" if page.is_current else re.sub(r"[-:]", "", page.fetched)
         name = file_name(page.url, ".md", mark)
         path = self.out.folder / name

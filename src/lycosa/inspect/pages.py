@@ -143,14 +143,19 @@ class StoredPage:
 
     @cached_property
     def text(self) -> str:
+        if "_with_markdown" in self.__dict__:  # it was read with its Markdown: once is enough
+            return self._with_markdown.text
         said, analysers = self.headers.get("content-type"), self._contents.analysers
         return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
 
-    @cached_property
+    @property
     def markdown(self) -> str:
+        return self._with_markdown.markdown
+
+    @cached_property
+    def _with_markdown(self) -> Readable:
         said, analysers = self.headers.get("content-type"), self._contents.analysers
-        read = extract_readable(self.body, url=self.url, content_type=said, analysers=analysers, wants_markdown=True)
-        return read.markdown
+        return extract_readable(self.body, url=self.url, content_type=said, analysers=analysers, wants_markdown=True)
 
     @cached_property
     def article(self) -> Readable:

@@ -76,12 +76,13 @@ def read_by_twin(
 def with_targets(markdown: str, base: str) -> str:
     """Markdown with the URLs that the targets of its links mean; one that is no http URL stays as it is written."""
     parts = markdown.split(TARGET)
-    written = parts[1::2]
-    joined = join_map(base, {target.partition("#")[0] for target in written})
-    for place, target in enumerate(written):
-        stem, mark, fragment = target.partition("#")
-        url = f"{joined.get(stem, stem)}{mark}{fragment}"
-        parts[2 * place + 1] = url.translate(_IN_TARGET)
+    split = {target: target.partition("#") for target in parts[1::2]}  # a page names most of its targets several times
+    joined = join_map(base, {stem for stem, _, _ in split.values()})
+    meant = {
+        target: f"{joined.get(stem, stem)}{mark}{fragment}".translate(_IN_TARGET)
+        for target, (stem, mark, fragment) in split.items()
+    }
+    parts[1::2] = [meant[target] for target in parts[1::2]]
     return "".join(parts)
 
 
