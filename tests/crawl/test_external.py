@@ -1,6 +1,7 @@
 """Links that leave the scope: checked by HEAD, by a byte where that is refused, never followed, and reported."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from lycosa.crawl.stats import CrawlStats
 from lycosa.inspect import explain_url, list_urls, open_to_read
 from lycosa.records import Request
 from lycosa.report import make_report
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.memory import run_virtual
 from lycosa.store import page_at
 from lycosa.web import url_key
 from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import crawl as memory_crawl
+from tests.crawl.memory_crawl import front
 from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 OTHER, THIRD = "http://127.0.0.2:9/", "http://127.0.0.3:9/"
@@ -123,3 +128,18 @@ def test_url_that_was_checked_becomes_a_page_when_it_is_asked_for(tmp_path: Path
     crawl(tmp_path / "c", external=True)
     asked, stats = crawl_site(tmp_path / "c", SITE.get, FIRST, f"{OTHER}fine", external=False, scope="host")
     assert f"{OTHER}fine" in asked and stats.external == 1  # its host is in scope now
+
+
+def test_checks_are_polite_and_each_url_outside_is_asked_for_once(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, tables=0.0))
+    result = memory_crawl(web, tmp_path / "c", front(web), scope="host", external=True, mine="off")
+
+    found = audit(web.settings, result.entries, AuditRules())
+    assert found.is_clean, found.broken()
+    outside = [entry for entry in result.entries if entry.host != "h0.sim" and not entry.path.endswith("robots.txt")]
+    assert result.stats.external and {entry.method for entry in outside} <= {"HEAD", "GET"}
+    heads = Counter((entry.host, entry.path) for entry in outside if entry.method == "HEAD")
+    assert len(heads) > 20 and set(heads.values()) == {1}
+    fetched = Counter((entry.host, entry.path) for entry in outside if entry.method == "GET")
+    assert set(fetched) <= set(heads)  # only where HEAD gave an error; no sitemaps of those hosts
+    assert not problems(tmp_path / "c", sampled=1)

@@ -167,7 +167,7 @@ class HostRules:
     def _set_rules(self, host: Host, rules: Robots) -> None:
         shard = self._shard
         shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
-        if shard.settings.sitemaps:
+        if shard.settings.sitemaps and shard.link_filter.has_host(host.host, host.port):
             self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
 
     def _learn_use(self, host: Host, lease: Lease | None, response: Response, files: "_UsageFiles") -> None:

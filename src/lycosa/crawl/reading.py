@@ -401,6 +401,10 @@ class LinkFilter:
                     self.scope_seeds.extend(wider)
                     self.filters[i] = Scope(url_filter.kind, self.scope_seeds)
 
+    def has_host(self, host: str, port: int) -> bool:
+        """Can pages of this host be in scope? Others are asked for what pages need, or to check links."""
+        return all(one.has_host(host, port) for one in self.filters if isinstance(one, Scope))
+
     def wanted(self, urls: Iterable[str], *, counts: bool = True) -> list[Url]:
         """Those of a document's URLs that may be new. `counts`: what is left out is counted as ignored."""
         fresh = self.unseen(list(urls))

@@ -126,6 +126,12 @@ class Scope:
         reach = self._domains if self._is_domain else self._folders
         return f"<Scope {self.kind} of {len(reach)}>"
 
+    def has_host(self, host: str, port: int) -> bool:
+        """Can URLs of this host be in reach, in some folder of it at least?"""
+        if self._is_any or self._is_domain:
+            return self._is_any or domain_of(host) in self._domains
+        return (host, port) in self._folders
+
     def reason(self, url: Url) -> DropReason | None:
         if self._is_any:
             return None
