@@ -79,3 +79,11 @@ def test_count_goes_on_while_the_nonce_is_the_same_and_a_refused_answer_is_final
     assert not answers.learn(challenge, was_answered=True)
     assert answers.learn('Digest realm="r", nonce="n2", qop=auth, stale=TRUE', was_answered=True)
     assert "nc=00000001" in str(answers.answer("GET", "/"))
+
+
+def test_new_nonce_after_good_answers_is_taken_though_nobody_says_that_the_old_one_is_stale() -> None:
+    answers = PasswordAnswers("ann", "secret")
+    assert answers.learn('Digest realm="r", nonce="n1", qop=auth', was_answered=False)
+    answers.has_worked = True
+    assert answers.learn('Digest realm="r", nonce="n2", qop=auth', was_answered=True)
+    assert not answers.learn('Digest realm="r", nonce="n3", qop=auth', was_answered=True)

@@ -110,10 +110,15 @@ def test_secret_comes_from_the_environment_or_a_file_of_ones_own(
     assert not (tmp_path / "c" / "credentials.toml").exists()
 
 
-def test_missing_secret_and_readable_file_are_one_sentence(tmp_path: Path) -> None:
+def test_missing_secret_and_readable_file_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match="the secret nowhere is missing: set the environment variable"):
         crawl(tmp_path / "c", "http://127.0.0.1:9/", headers=["X-Api-Key: ${nowhere}"])
     assert not (tmp_path / "c").exists()
+    monkeypatch.setenv("BROKEN", "a\n")
+    with pytest.raises(
+        SettingsError, match=r"X-Api-Key cannot be sent to http://127\.0\.0\.1:9: its secret has line breaks"
+    ):
+        crawl(tmp_path / "c", "http://127.0.0.1:9/", headers=["X-Api-Key: ${BROKEN}"])
     loose = tmp_path / "loose.toml"
     loose.write_text('nowhere = "x"\n')
     loose.chmod(0o644)

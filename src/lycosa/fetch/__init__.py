@@ -19,6 +19,7 @@ from lycosa.fetch.downloader import (
     TransferLimits,
     Watchable,
     hsts_age,
+    is_field_value,
     parse_fields,
     refused_response,
     request_fields,
@@ -38,6 +39,6 @@ from lycosa.fetch.retry import (
 __all__ = [
     "AT_ONCE", "RETRY_SHARE", "AcceptsResponse", "CurlDownloader", "DoneCallback", "Downloader", "DownloaderStats",
     "RetryRule", "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "describe_next_try", "hsts_age",
-    "parse_fields", "parse_retry_after", "raise_descriptor_limit", "refused_response", "request_fields",
-    "response_media_type", "retry_rule", "retry_wait", "user_agent",
+    "is_field_value", "parse_fields", "parse_retry_after", "raise_descriptor_limit", "refused_response",
+    "request_fields", "response_media_type", "retry_rule", "retry_wait", "user_agent",
 ]  # fmt: skip

@@ -68,18 +68,21 @@ class PasswordAnswers:
         self._name, self._password = name, password
         self._challenge: Challenge | None = None
         self._count = 0
+        self.has_worked = False  # since the challenge: then a new nonce says that the old one is stale
 
     def learn(self, value: str, *, was_answered: bool) -> bool:
         """Takes in a challenge; returns whether it is worth another request. One that refuses the answer to the one
-        before is not, unless it only says that the nonce is stale."""
+        before is not, unless it says that the nonce is stale, or brings a new one after answers that were good."""
         best = max(parse_challenges(value), key=lambda challenge: challenge.strength, default=None)
         if best is None or not best.strength:
             return False
-        if was_answered and best.parameters.get("stale", "").lower() != "true":
-            return False
         known = self._challenge
-        if known is None or known.parameters.get("nonce") != best.parameters.get("nonce"):
-            self._count = 0  # requests that were under way together may all be answered with the same nonce
+        is_new = known is None or known.parameters.get("nonce") != best.parameters.get("nonce")
+        is_stale = best.parameters.get("stale", "").lower() == "true" or (is_new and self.has_worked)
+        if was_answered and not is_stale:
+            return False
+        if is_new:  # requests that were under way together may all be answered with the same nonce
+            self._count, self.has_worked = 0, False
         self._challenge = best
         return True
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.errors import SettingsError
+from lycosa.fetch import is_field_value
 from lycosa.sessions.authentication import PasswordAnswers
 from lycosa.settings import (
     CREDENTIALS_FILE,
@@ -95,6 +96,8 @@ def credentials_by_origin(settings: CrawlSettings, secrets: Secrets) -> dict[str
         name, _, value = text.partition(": ")
         is_open = name.lower() in OPEN_FIELDS and not references(value)
         field = SentField(name, secrets.fill(value), value if is_open else redacted(value))
+        if not is_field_value(field.value):
+            raise SettingsError(f"{name} cannot be sent to {origin}: its secret has line breaks, or spaces around it")
         found.setdefault(origin, OriginCredentials()).fields.append(field)
     for origin, text in map(split_origin, settings.users):
         name, _, password = text.partition(":")

@@ -85,12 +85,15 @@ class Sessions:
 
     def is_refused(self, request: Request | None, response: Response) -> bool:
         """Does the answer ask for credentials that can be given?"""
-        if request is None or response.failure is not None or response.status != UNAUTHORIZED:
+        if request is None or response.failure is not None:
             return False
         credentials = self._by_origin.get(origin_of(request.url))
         if credentials is None or credentials.password is None:
             return False
         was_answered = any(name == AUTHORIZATION for name, _ in request.headers)
+        if response.status != UNAUTHORIZED:
+            credentials.password.has_worked |= was_answered
+            return False
         return credentials.password.learn(response.headers.get("www-authenticate", ""), was_answered=was_answered)
 
 

@@ -296,7 +296,7 @@ def fill_form(body: bytes, url: str, login: FormLogin) -> FilledForm:
     target = parse_url(form.attributes.get("action") or url, url)
     if target is None or origin_of(target.href) != login.origin:
         return FilledForm(problem=f"the form of {url} is sent to another origin than that of the login")
-    return FilledForm(target.href, urlencode({**_values(form), **login.fields}).encode())
+    return FilledForm(target.href, urlencode({**_values(form), **login.fields}, errors="replace").encode())
 
 
 def _values(form: "LexborNode") -> dict[str, str]:
