@@ -52,6 +52,8 @@ $(BASE): $(VENV) pyproject.toml
 # What tests and benchmarks need is installed for them only: a first crawl does not wait for it.
 $(READY): $(BASE) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Chromium for the tests of rendering" \
+		&& apt-get install --quiet=2 --yes --no-install-recommends chromium >/dev/null; } || echo "Chromium is not there: tests that need it are skipped"
 	@touch $@
 
 $(KERNEL): $(VENV) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock native/pyproject.toml

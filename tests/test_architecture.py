@@ -45,6 +45,7 @@ MAY_IMPORT["crawl"] = BASE | {
     "graph",
     "duplicates",
 }
+MAY_IMPORT["render"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["tables"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["sessions"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["identity"] = MAY_IMPORT["crawl"] | {"crawl"}
@@ -57,7 +58,7 @@ MAY_IMPORT["importing"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["report"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["replay"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["removal"] = MAY_IMPORT["search"] | {"search"}
-MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "identity", "notify", "removal", "report", "sessions"}
+MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "identity", "notify", "removal", "render", "report", "sessions"}
 MAY_IMPORT["__init__"] = {"api", "version"}
 MAY_IMPORT["cluster"] = MAY_IMPORT["api"] | {"api"}
 MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "replay", "serve", "simweb"}

@@ -121,6 +121,12 @@ def assemble_engine(
         if settings.archive == "none":
             raise PartError("requisites are for an archive that shows pages: leave out --requisites or --archive none")
         engine.observe(requisites.handler)
+    if settings.render != "never":
+        from lycosa.render import Rendering, require_browser  # lazy: a browser, which most crawls do without
+
+        rendering = Rendering(engine, requisites.handler, require_browser())
+        engine.convert(rendering)
+        engine.companions.append(rendering)
     notifier = None
     if settings.webhook or settings.atom or settings.apprise:
         from lycosa.notify import make_notifier  # lazy: only where somebody is to be told

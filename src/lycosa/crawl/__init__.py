@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         joined_links,
         page_directives,
         read_page,
+        record_metadata,
         redirect_location,
     )
     from lycosa.crawl.request_log import RequestWriter
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     )
     from lycosa.crawl.requisites import Requisites
     from lycosa.crawl.seams import (
+        AnswerConverter,
         FetchObserver,
         Parts,
         ReadPage,
@@ -97,12 +99,13 @@ __getattr__ = open_lazily(
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
         "progress": "WAITING clock duration",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
-        "header_hrefs joined_links page_directives read_page redirect_location",
+        "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
         "requeue": "EVERY INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING AddedUrl Inbox literal_hosts page_of_requisite "
         "refuse_private refuse_forgotten",
         "requisites": "Requisites",
-        "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics UrlSource",
+        "seams": "AnswerConverter FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics "
+        "UrlSource",
         "shard": "Shard",
         "steering": "NEW_SETTINGS STEERED_SETTINGS Action Order Steering is_crawled steer",
         "timeline": "Sample Timeline load_timeline",
@@ -115,7 +118,7 @@ __all__ = [
     "EVERY",
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "NEW_SETTINGS", "ROBOTS_BYTES", "ROBOTS_FOR_S",
     "STEERED_SETTINGS", "WAITING", "Action", "AddedUrl",
-    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
+    "Admission", "AnswerConverter", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
     "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "ExternalLinks", "FetchObserver",
     "HostRules", "Inbox",
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
@@ -124,5 +127,6 @@ __all__ = [
     "clock", "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
     "load_live_stats", "load_timeline", "loop_parts", "page_directives", "page_of_requisite", "read_page",
-    "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards", "unpack_fields",
+    "record_metadata", "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards",
+    "unpack_fields",
 ]  # fmt: skip

@@ -321,7 +321,7 @@ class PageKeeper:
         self, lease: Lease, request: Request, response: Response, prepared: PreparedPage, *, before: PageRow
     ) -> ReadPage:
         """Keeps another version of a page than that of its row `before`; a copy, where another URL has the document."""
-        made = self.archive.exchange(lease, request, response, prepared.payload_sha1)
+        made = prepared.records or self.archive.exchange(lease, request, response, prepared.payload_sha1)
         first, copied = self.documents.first_with(prepared.fingerprint), ""
         if first is not None and first.digest == prepared.digest and first.key != url_key(lease.url):
             original = self.documents.page(first.key)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.seams import AnswerConverter
 from lycosa.crawl.stats import Counters
 from lycosa.frontier import Frontier
 from lycosa.settings import CrawlSettings
@@ -42,6 +43,7 @@ class LimitChecker:
     ) -> None:
         self._settings, self._counters, self._run_s, self._other_shards = settings, counters, run_s, other_shards
         self._frontier, self._now = frontier, now
+        self.converter: AnswerConverter | None = None
         self._last_visit = None if visits is None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
 
@@ -53,14 +55,14 @@ class LimitChecker:
         """The crawl of which this is a shard has gone on for so long, from before this shard was started."""
         self._seconds_before = max(self._seconds_before, seconds - self._run_s())
 
-    def reached(self) -> str:
+    def reached(self, in_flight: int = 0) -> str:
         """The name of the limit that is reached, or nothing."""
         s, t = self._settings, self._counters.totals
-        if s.pages is not None:
-            waits = self._frontier.requisites > 0 and not self._may_ask(0)
-            self._frontier.hold_pages(waits, self._now())  # what the last pages need to be shown is still fetched
-            if t.pages >= s.pages and not waits:
-                return "pages"
+        has_pages = s.pages is not None and t.pages >= s.pages
+        if self._frontier.holds_pages or has_pages:
+            self._hold_pages(in_flight)
+        if has_pages and not self._frontier.requisites:
+            return "pages"
         if s.bytes is not None and t.bytes >= s.bytes:
             return "bytes"
         if s.time_s is not None and self.seconds() >= s.time_s:
@@ -75,17 +77,27 @@ class LimitChecker:
     def has_room(self, in_flight: int) -> bool:
         """May one more be asked for beside those in flight?"""
         s = self._settings
-        if in_flight >= s.transfers:
+        if in_flight - (self.converter.waiting if self.converter is not None else 0) >= s.transfers:
             return False
+        may_ask = self._may_ask(in_flight)
+        if not may_ask and not self._frontier.holds_pages:
+            self._hold_pages(in_flight)
         if self._frontier.holds_pages:
             return self._other_shards is None or self._other_shards.may_ask(-1)
-        if not self._may_ask(in_flight):
+        if not may_ask:
             return False
         visits_left = self._visits_left()
         return visits_left is None or in_flight < visits_left
 
+    def _hold_pages(self, in_flight: int) -> None:
+        """Where no page may be asked for, what pages need to be shown still is: those that are there, or those that a
+        browser renders."""
+        self._frontier.hold_pages(self._frontier.requisites > 0 and not self._may_ask(in_flight), self._now())
+
     def _may_ask(self, in_flight: int) -> bool:
         """May one more page be asked for, beside those in flight?"""
+        if self.converter is not None and self.converter.is_full:
+            return False
         most, pages = self._settings.pages, self._counters.totals.pages + in_flight
         if self._other_shards is not None and not self._other_shards.may_ask(pages):
             return False

@@ -22,7 +22,16 @@ from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.readers import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost, set_intervals
-from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, RunCompanion, UrlSource
+from lycosa.crawl.seams import (
+    AnswerConverter,
+    Fetch,
+    FetchObserver,
+    ReadPage,
+    RequestHandler,
+    RequestHook,
+    RunCompanion,
+    UrlSource,
+)
 from lycosa.crawl.stats import CrawlStats
 from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
 from lycosa.errors import SettingsError
@@ -71,7 +80,13 @@ class Engine:
         self.downloader.start(request, partial(self._on_response, lease, request))
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
-        self._readers.arrived(LeaseAnswer(lease, request, response, self.now_unix()))  # it comes to `_take`, in order
+        answer = LeaseAnswer(lease, request, response, self.now_unix())
+        if self._converter is None or not self._converter.take(answer):
+            self._readers.arrived(answer)  # it comes to `_take`, in order
+
+    def on_converted(self, answer: LeaseAnswer) -> None:
+        """An answer that was converted is read and kept as others are. Its lease holds no slots any more."""
+        self._take(answer)
 
     def _take(self, answer: LeaseAnswer) -> None:
         """Answers come here in the order of their arrival. The links of a page that has very many are admitted first,
@@ -150,6 +165,7 @@ class Engine:
         is_virtual = parts.given.now is not None
         self._readers = ReaderThreads(self.shard.reader, self._take, threads=parts.threads, is_virtual=is_virtual)
         self._observers: list[FetchObserver] = []
+        self._converter: AnswerConverter | None = None
         self._sources: list[UrlSource] = []
         self.companions: list[RunCompanion] = []
         self._is_endless = parts.is_endless
@@ -181,6 +197,10 @@ class Engine:
     def observe(self, observer: FetchObserver) -> None:
         """Register an observer of every fetch from now on."""
         self._observers.append(observer)
+
+    def convert(self, converter: AnswerConverter) -> None:
+        """Register what turns answers into others before they are read."""
+        self._converter = self.limits.converter = converter
 
     def prepare_requests(self, hook: RequestHook) -> None:
         """Register a hook that has its say in every request from now on."""
@@ -258,7 +278,7 @@ class Engine:
     def stop(self, reason: str = "stopped") -> None:
         """Lets what is in flight end, commits and finishes; a second call cancels what is in flight."""
         if self._stopping:
-            self.downloader.cancel_all()
+            self._cancel_all()
             for companion in self.companions:
                 companion.hurry()
         self._stopping = self._stopping or reason
@@ -291,7 +311,7 @@ class Engine:
                 await asyncio.wait_for(self._changed.wait(), max(0.0, deadline - self.now()))
             except TimeoutError:
                 break
-        self.downloader.cancel_all()
+        self._cancel_all()
         while self._readers and self._failure is None:
             self._changed.clear()
             await self._changed.wait()
@@ -300,6 +320,11 @@ class Engine:
         while self.committer.has_failed and self._failure is None:
             await asyncio.sleep(COMMIT_AGAIN_S)
             self._commit()
+
+    def _cancel_all(self) -> None:
+        self.downloader.cancel_all()
+        if self._converter is not None:
+            self._converter.cancel_all()
 
     # URLs from outside
 
@@ -458,7 +483,7 @@ class Engine:
                     for source in self._sources:
                         source.feed()
                 self._commit()
-                limit = self.limits.reached()
+                limit = self.limits.reached(len(self._in_flight))
                 if limit and not self._stopping:
                     self.stop(limit)
                 self._check_end()

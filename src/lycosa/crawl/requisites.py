@@ -69,6 +69,10 @@ class Requisites(FetchObserver, RequestHandler, CommitParticipant):
         if redirects < MAX_HOPS:
             self._admit(found.imported, page, depth=depth, hops=pack_requisite_hops(embeds, redirects + 1))
 
+    def need(self, url: str, page: str, *, depth: int) -> None:
+        """Queues a URL that the page needs, of which nothing more is needed."""
+        self._admit([url], page, depth=depth, hops=pack_requisite_hops(MOST_EMBEDS, 0))
+
     def _admit(self, found: list[str], page: str, *, depth: int, hops: int) -> None:
         shard = self._shard
         urls, dropped = filter_urls(found, self._filters)

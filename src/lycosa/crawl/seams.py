@@ -120,6 +120,29 @@ class FetchObserver(Protocol):
         return iter(())
 
 
+class AnswerConverter(Protocol):
+    """Turns answers into others before they are read, in its own time: pages into what a browser makes of them."""
+
+    @property
+    def waiting(self) -> int:
+        """How many answers it holds."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Does it hold as many as it can?"""
+        ...
+
+    def take(self, answer: LeaseAnswer) -> bool:
+        """Takes an answer and hands it on later (`Engine.on_converted`), which may be much later; False: it does not
+        want it. The slots of its request are free from now on."""
+        ...
+
+    def cancel_all(self) -> None:
+        """The crawl ends: what is held is handed on before this returns, as cancelled."""
+        ...
+
+
 class RunCompanion(Protocol):
     """Whoever works beside the loop for as long as it runs, and has something to end when it is over."""
 

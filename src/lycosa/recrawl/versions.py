@@ -45,6 +45,7 @@ from lycosa.store import (
     page_at,
     patch_locations,
     read_message,
+    rendered_message,
     warc_path,
 )
 from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
@@ -280,7 +281,7 @@ def _stored_at(collection: CollectionStore, place: bytes) -> StoredVersion | Non
         if record is None:
             return None
         if record.type != "revisit":
-            head, body = _message(record)
+            head, body = rendered_message(record, WarcLocation.unpack(place), collection.record) or _message(record)
             return StoredVersion(head, body, _whole(record, WarcLocation.unpack(place)))
         if (places := patch_locations(record, WarcLocation.unpack(place))) is not None:
             return _patched(collection, record, *places)

@@ -202,7 +202,8 @@ def _rewrite(collection: CollectionStore, number: int, dead: set[bytes]) -> None
     ids = {collection.record(WarcLocation.unpack(place)).header("WARC-Record-ID") for place in dead}
 
     def is_dropped(record: WarcRecord, place: WarcLocation) -> bool:
-        return place.pack() in dead or record.header("WARC-Concurrent-To") in ids
+        names = record.header("WARC-Concurrent-To"), record.header("WARC-Refers-To")
+        return place.pack() in dead or not ids.isdisjoint(filter(None, names))
 
     rewrite_files(collection, [number], is_dropped)
     batch = Batch()

@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,7 +26,7 @@ from lycosa.errors import StoreError
 from lycosa.fetch import decode_body
 from lycosa.graph import start_helper
 from lycosa.recrawl import BODY_CAP_BYTES
-from lycosa.store import WarcLocation, read_message, read_record_at, warc_path
+from lycosa.store import WarcLocation, read_message, read_record_at, rendered_message, warc_path
 
 LIST_PAGES = 32
 LISTS_AHEAD = 3  # for each worker
@@ -80,7 +80,9 @@ def _read_slowly(folders: Sequence[Path], place: WarcLocation) -> tuple[bytes, b
         record = read_record_at(folders, place)
     except StoreError:
         return None
-    return None if record.type == "revisit" else record.http()
+    if record.type == "revisit":
+        return None
+    return rendered_message(record, place, partial(read_record_at, folders)) or record.http()
 
 
 class ArchiveWorkers(Generic[Found]):

@@ -33,7 +33,7 @@ from lycosa.settings.sources import (
     settings_of_folder,
     to_toml,
 )
-from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seconds, seed
+from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, read_render_step, seconds, seed
 from lycosa.settings.watching import WatchRule, read_rule
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "read_letter",
     "read_login",
     "read_place",
+    "read_render_step",
     "read_rule",
     "read_secrets",
     "reference",

@@ -19,6 +19,8 @@ class NamedSettings(TypedDict, total=False):
     external: bool
     images: bool
     requisites: bool
+    render: Literal["never", "auto", "always"]
+    render_steps: Sequence[str]
     sitemaps: bool
     mine: Literal["off", "ancestors", "all"]
     tables: Literal["off", "auto", "always"]

@@ -86,6 +86,7 @@ MACHINES = SettingGroup("Many machines")
 PARTS = SettingGroup("Parts of your own: entry points of the group lycosa.parts, or module:attribute")
 
 Scope = Literal["host", "domain", "prefix", "any"]
+Rendering = Literal["never", "auto", "always"]
 TableUse = Literal["off", "auto", "always"]
 Mining = Literal["off", "ancestors", "all"]
 Schedule = Literal["harmonic", "uniform", "proportional", "adaptive"]
@@ -136,6 +137,18 @@ class CrawlSettings:
         False,
         v.flag,
         "Fetch what pages need to be shown, too, from other hosts as well: stylesheets, scripts, fonts, images, icons.",
+    )
+    render: Rendering = WHERE(
+        "never",
+        v.one_of(Rendering),
+        "Let a browser run the scripts of pages: of all (always), or of those where it adds links or text (auto).",
+    )
+    render_steps: tuple[str, ...] = WHERE(
+        (),
+        v.each(v.render_step),
+        "Do this in rendered pages: 'wait .list', 'wait 500ms', 'click .more' or 'scroll 5'; in this order.",
+        option="--render-step",
+        metavar="STEP",
     )
     sitemaps: bool = WHERE(True, v.flag, "Read the sitemaps of hosts.")
     mine: Mining = WHERE(

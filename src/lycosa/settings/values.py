@@ -30,6 +30,9 @@ MOST = 2**63 - 1
 # Ten years; what is longer is a slip of the unit.
 MOST_S = 10 * 365 * 86_400.0
 
+# In one rendered page.
+MOST_SCROLLS, MOST_WAIT_S = 100, 60.0
+
 _NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
 _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|[smhd]))+", re.ASCII)
 _DURATION_PART = re.compile(rf"({_NUMBER})(ms|[smhd])", re.ASCII)
@@ -184,6 +187,24 @@ def pattern(value: str) -> str:
     if not value:
         raise InvalidValue("it must be a pattern such as /blog/* or *.pdf")
     return value
+
+
+def render_step(value: str) -> str:
+    """Something that is done in a rendered page."""
+    read_render_step(value)
+    return " ".join(value.split())
+
+
+def read_render_step(value: str) -> tuple[str, str, int]:
+    """What a step does, to which selector, and how often or for how many milliseconds."""
+    verb, _, what = " ".join(value.split()).partition(" ")
+    if verb == "scroll" and (what or "1").isdecimal() and 0 < int(what or 1) <= MOST_SCROLLS:
+        return verb, "", int(what or 1)
+    if verb == "wait" and _DURATION.fullmatch(what):
+        return verb, "", round(1000 * seconds(0, MOST_WAIT_S)(what))
+    if verb in ("wait", "click") and what and not what.isdecimal():
+        return verb, what, 0
+    raise InvalidValue("it must be 'wait SELECTOR', 'wait 500ms', 'click SELECTOR' or 'scroll 5'", value)
 
 
 def group(value: str) -> str:

@@ -44,6 +44,8 @@ class WarcLocation(msgspec.Struct, frozen=True, order=True):
 Headers = tuple[tuple[str, str], ...]
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
+RENDERED_FIELD = "Lycosa-Rendered-Bytes"  # of a response: what a browser made of it stands before it, that long
+_RENDERED = RENDERED_FIELD.encode()
 _FOLD = re.compile(r"\r?\n[ \t]+")
 _CHUNKED = re.compile(rb"^transfer-encoding[ \t]*:[^\r\n]*chunked", re.I | re.M)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[^\r\n]*\r?\n")
@@ -297,6 +299,8 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
     except _GZIP_ERROR:
         return None
     start = data.find(b"\r\n\r\n") + 4
+    if data.find(_RENDERED, 0, start) >= 0:
+        return None
     end = data.find(b"\r\n\r\n", start) + 4
     is_whole = stream.eof and not stream.unused_data and len(packed) == place.length and 4 <= start < end
     if not is_whole or b"\r\nWARC-Type: response\r\n" not in data[:start] or not data.endswith(b"\r\n\r\n"):

@@ -14,7 +14,7 @@ The records of a fetch are made by the native kernel where it is installed, byte
 import os
 import re
 from base64 import b32encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -25,8 +25,9 @@ from urllib.parse import quote
 import msgspec
 from isal import ISAL_MAJOR_VERSION, isal_zlib
 
+from lycosa.errors import StoreError
 from lycosa.records import Request, Response
-from lycosa.store.warc_read import WarcLocation, WarcRecord, parse_head
+from lycosa.store.warc_read import RENDERED_FIELD, WarcLocation, WarcRecord, parse_head
 from lycosa.web import native
 from lycosa.web import payload_sha1 as sha1_of
 
@@ -90,6 +91,7 @@ _REFERS = b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-
 
 # Fields of our own in a revisit of the profile `PATCHED`: where the whole document is (file, offset, length), and how
 # long the record of its table is, which ends where the revisit begins.
+_OF_BODY = frozenset((b"content-type", b"content-encoding", b"content-length", b"transfer-encoding"))
 WHOLE_FIELD, TABLE_FIELD = "Lycosa-Whole", "Lycosa-Table-Bytes"
 
 # What a URI may show as it is; anything else is percent-encoded, angle brackets too because readers strip them.
@@ -242,6 +244,44 @@ def patch_locations(record: WarcRecord, place: WarcLocation) -> tuple[WarcLocati
     return WarcLocation(*numbers[:3]), WarcLocation(place.file_number, place.offset - numbers[3], numbers[3])
 
 
+def rendered_exchange(fetch: Fetched, document: bytes) -> HttpExchange:
+    """The records of a page that a browser has rendered: what it made of the response, in UTF-8, is a conversion before
+    the response, which says how long its member is."""
+    parts = response_parts(fetch)
+    _, response_id, _ = _record_ids(parts[2][5])
+    member = conversion(
+        fetch.request.url,
+        document,
+        fetched_s=fetch.fetched_s,
+        refers_to=f"<urn:uuid:{response_id.decode()}>",
+        content_type=b"text/html; charset=utf-8",
+    )
+    after = parts[2][3] + b"%b: %d\r\n" % (RENDERED_FIELD.encode(), len(member))
+    made = _exchanges([fetch], [(*parts[:2], (*parts[2][:3], after, *parts[2][4:]))])[0]
+    request, response, *metadata = made.members
+    return HttpExchange([member, response, request, *metadata], made.payload_sha1, made.fetched_s)
+
+
+def rendered_message(
+    record: WarcRecord, place: WarcLocation, read: Callable[[WarcLocation], WarcRecord]
+) -> tuple[bytes, bytes] | None:
+    """For a response at `place` that a browser has rendered: its header block, but for what is said of the body, and
+    the document that the browser made. None for all others, and where the two were parted."""
+    said = record.header(RENDERED_FIELD) or ""
+    size = int(said) if said.isascii() and said.isdecimal() and len(said) < 12 else 0
+    if not 0 < size <= place.offset:
+        return None
+    try:
+        found = read(WarcLocation(place.file_number, place.offset - size, size))
+    except StoreError:
+        return None
+    if found.type != "conversion" or found.header("WARC-Refers-To") != record.header("WARC-Record-ID"):
+        return None
+    lines = record.http()[0].rstrip(b"\r\n").split(b"\r\n")
+    kept = [line for line in lines if line.partition(b":")[0].strip().lower() not in _OF_BODY]
+    return b"\r\n".join([*kept, b"Content-Type: text/html; charset=utf-8", b"", b""]), found.block
+
+
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
     """The record that a WARC file opens with: who wrote it, with what settings."""
     block = _fields(fields)
@@ -249,13 +289,21 @@ def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> b
     return _member(b"warcinfo", _record_ids(os.urandom(16))[0], _date(created_s), extra, _FIELDS, (block,))
 
 
-def conversion(url: str, text: bytes, *, fetched_s: float, refers_to: str, language: str = "") -> bytes:
+def conversion(
+    url: str,
+    text: bytes,
+    *,
+    fetched_s: float,
+    refers_to: str,
+    language: str = "",
+    content_type: bytes = b"text/plain",
+) -> bytes:
     """The record of the text that was made of the record `refers_to`; `language` is of ISO 639-3."""
     lines = [b"WARC-Target-URI: " + _uri(url), b"WARC-Refers-To: " + _clean(refers_to)]
     if language:
         lines.append(b"WARC-Identified-Content-Language: " + _clean(language))
     extra = b"\r\n".join([*lines, _block_digest_line(text)])
-    return _member(b"conversion", _record_ids(os.urandom(16))[0], _date(fetched_s), extra, b"text/plain", (text,))
+    return _member(b"conversion", _record_ids(os.urandom(16))[0], _date(fetched_s), extra, content_type, (text,))
 
 
 # What `MemberWriter.exchanges` takes, and `_members`: URL, method, header lines, whether these name the host, address;

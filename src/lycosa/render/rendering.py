@@ -1,0 +1,219 @@
+"""Rendering in the life of a URL: which answers the browser gets, and what becomes of what it makes of them.
+
+`Rendering` takes HTML pages after they were fetched and before they are read (`crawl.seams.AnswerConverter`). The slots
+of their hosts are free from then on, since what they need has to be fetched there, too. A page that was rendered is
+read from what the browser shows: links, text, digests. Its archive records are those of the fetch and a conversion of
+the response. Where rendering adds nothing (`auto`), fails, or is not wanted, the page goes on as it was fetched. A page
+stays leased meanwhile: after a kill it is fetched and rendered again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.crawl import (
+    AnswerConverter,
+    Engine,
+    LeaseAnswer,
+    PreparedPage,
+    Requisites,
+    RunCompanion,
+    record_metadata,
+)
+from lycosa.errors import PartError
+from lycosa.frontier import Lease
+from lycosa.learning import path_pattern
+from lycosa.records import Failure, Response
+from lycosa.render.browser import BrowserMissing, BrowserThread, RenderedDocument, RenderJob, RenderStep
+from lycosa.render.families import RenderFamilies, adds_something, looks_empty
+from lycosa.render.gate import Subresource, SubresourceGate
+from lycosa.settings import read_render_step
+from lycosa.store import Fetched, HttpExchange, LinkRow, rendered_exchange
+from lycosa.web import LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url
+
+MOST_HELD = 48  # pages that wait for the browser or are in it: their bodies are in memory
+_PAGES = frozenset((MediaKind.HTML, MediaKind.XHTML))
+_NOT_OF_DOCUMENT = frozenset(("content-encoding", "content-length", "etag", "last-modified"))
+
+
+class _PageInBrowser(NamedTuple):
+    """An answer with the browser; `before` is the page as it was fetched, `family` its host and pattern of paths."""
+
+    answer: LeaseAnswer
+    before: PreparedPage
+    family: tuple[bytes, str]
+
+
+class Rendering(AnswerConverter, RunCompanion):
+    """See the module. Everything here runs on the crawl's event loop."""
+
+    def __init__(self, engine: Engine, requisites: Requisites, program: str) -> None:
+        self._engine, self._shard, self._program = engine, engine.shard, program
+        settings = engine.settings
+        self._is_always = settings.render == "always"
+        self._steps = tuple(RenderStep(*read_render_step(text)) for text in settings.render_steps)
+        self._gate = SubresourceGate(engine.shard, requisites, engine.wake)
+        engine.observe(self._gate)
+        self._families = RenderFamilies()
+        self._held: dict[int, _PageInBrowser] = {}
+        self._browser: BrowserThread | None = None
+        self._loop = asyncio.get_running_loop()
+        self.rendered = self.failed = 0
+
+    def __repr__(self) -> str:
+        return f"<Rendering rendered={self.rendered} held={len(self._held)} {self._browser!r}>"
+
+    @property
+    def waiting(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._held) >= MOST_HELD
+
+    @property
+    def browser(self) -> BrowserThread:
+        if self._browser is None:
+            agent = dict(self._engine.pages.requests.fields).get("User-Agent", "")
+            self._browser = BrowserThread(self._program, agent)
+        return self._browser
+
+    # taking pages
+
+    def take(self, answer: LeaseAnswer) -> bool:
+        lease, response, reader = answer.lease, answer.response, self._shard.reader
+        if not answer.is_document or response.status != 200 or response.truncated or lease.is_head:
+            return False
+        media = identify_media(response.headers.get("content-type"), response.body[:512])
+        if media.kind not in _PAGES or "attachment" in response.headers.get("content-disposition", ""):
+            return False
+        self._gate.arrived(lease.url, response)
+        before = reader.digests(response)
+        page = reader.analyse(response, before)
+        family = lease.host.key, path_pattern(split_url(lease.url).path)
+        is_empty = looks_empty(page, before.body)
+        if not self._is_always and not self._families.wants(family, is_empty=is_empty):
+            answer.prepared = before
+            return False
+        self._shard.release(lease, response)
+        answer.lease = lease = msgspec.structs.replace(lease, is_claimed=True)  # it holds no slots any more
+        self._held[lease.ticket] = _PageInBrowser(answer, before, family)
+        document = Subresource(response.status, dict(response.headers), before.body)
+        job = RenderJob(lease.url, document, partial(self._fetch, lease), self._steps)
+        self.browser.submit(job).add_done_callback(partial(self._call, self._on_rendered, lease.ticket))
+        return True
+
+    def _call(self, done: Callable[..., None], *given: object) -> None:
+        """Has something done on the crawl's event loop; called by the browser's thread."""
+        try:
+            self._loop.call_soon_threadsafe(done, *given)
+        except RuntimeError:  # the crawl is over
+            return
+
+    def _fetch(self, lease: Lease, url: str) -> "Future[Subresource | None]":
+        """What a page asks for; called by the browser's thread."""
+        answered = Future[Subresource | None]()
+
+        def done(found: Subresource | None) -> None:
+            if not answered.done():
+                answered.set_result(found)
+
+        def fetch() -> None:
+            if lease.ticket in self._held:
+                self._gate.fetch(url, lease.url, lease.depth + 1, done)
+            else:
+                done(None)
+
+        self._call(fetch)
+        return answered
+
+    # handing them on
+
+    def _on_rendered(self, ticket: int, future: "Future[RenderedDocument]") -> None:
+        held = self._held.pop(ticket, None)
+        if held is None:  # cancelled
+            return
+        error = future.exception() if not future.cancelled() else asyncio.CancelledError()
+        answer = held.answer
+        if isinstance(error, BrowserMissing):
+            self._held[ticket] = held  # it is put back when the crawl ends
+            self._engine.fail(PartError(f"rendering needs a browser: {error}"))
+            return
+        if error is None:
+            answer = self._converted(held, future.result())
+        else:
+            self.failed += 1
+            self._shard.events.write("render-failed", url=answer.lease.url, reason=str(error) or repr(error))
+            answer.prepared = held.before
+        self._engine.on_converted(answer)
+
+    def _converted(self, held: _PageInBrowser, found: RenderedDocument) -> LeaseAnswer:
+        """The answer with what the browser shows in place of the body; or as it was, where that adds nothing."""
+        answer, before = held.answer, held.before
+        fetched, reader = answer.response, self._shard.reader
+        body = found.html.encode("utf-8", "replace")
+        headers = {name: value for name, value in fetched.headers.items() if name not in _NOT_OF_DOCUMENT}
+        headers["content-type"] = "text/html; charset=utf-8"
+        response = msgspec.structs.replace(fetched, headers=headers, body=body)
+        prepared = PreparedPage(body, *document_digests([(fetched.body, body)])[0])
+        page = reader.analyse(response, prepared)
+        self._add_links(prepared, found.led_to)
+        assert before.page is not None
+        links, known = set(prepared.joined.values()), set(before.joined.values())
+        has_gained = adds_something(known, len(before.page.text_utf8), links, len(page.text_utf8))
+        self._families.learn(held.family, has_gained=has_gained)
+        if not has_gained and not self._is_always:
+            answer.prepared = before
+            return answer
+        self.rendered += 1
+        prepared.records = self._records(answer, prepared, body)
+        return LeaseAnswer(answer.lease, answer.request, response, answer.fetched_s, prepared)
+
+    def _add_links(self, prepared: PreparedPage, urls: tuple[str, ...]) -> None:
+        """Where scripts wanted to go instead is a link of the page."""
+        more = [url.href for text in urls if (url := parse_url(text)) and url.href not in prepared.joined]
+        if more and not (prepared.directives.nofollow and self._shard.reader.rules.obeys_nofollow):
+            links = prepared.links
+            kinds = links.kinds + bytes((LinkKind.REFRESH,)) * len(more)
+            anchors = (*links.anchors, *([""] * len(more)))
+            prepared.links = LinkRow((*links.hrefs, *more), links.base_href, kinds, anchors)
+            prepared.joined = {**prepared.joined, **{url: url for url in more}}
+
+    def _records(self, answer: LeaseAnswer, prepared: PreparedPage, body: bytes) -> HttpExchange:
+        assert answer.request is not None
+        if not self._shard.reader.has_archive:
+            return HttpExchange([], prepared.payload_sha1, answer.fetched_s)
+        agent = self._shard.reader.rules.agent
+        about = {**record_metadata(answer.lease, answer.response, agent), "rendered": "chromium"}
+        fetch = Fetched(answer.request, answer.response, answer.fetched_s, about, prepared.payload_sha1)
+        return rendered_exchange(fetch, body)
+
+    # the end
+
+    def cancel_all(self) -> None:
+        held, self._held = self._held, {}
+        self._gate.cancel_all()
+        now = self._shard.now()
+        for page in held.values():
+            gone = Response(page.answer.lease.url, failure=Failure.CANCELLED, started_s=now, ended_s=now)
+            self._engine.on_converted(LeaseAnswer(page.answer.lease, None, gone, page.answer.fetched_s))
+
+    def begin(self) -> None:
+        return
+
+    async def finish(self, *, is_hurried: bool) -> None:
+        return
+
+    def hurry(self) -> None:
+        return
+
+    def close(self) -> None:
+        if self._browser is not None:
+            self._browser.close()
+
+    def leftover(self) -> str:
+        return ""
