@@ -32,11 +32,11 @@ def crawl(web: Site, into: Path, hook: Site, service: AppriseFile | None = None)
 @pytest.mark.slow
 def test_change_is_told_once_each_way_when_receiver_hangs_and_crawler_is_killed(tmp_path: Path) -> None:
     pytest.importorskip("apprise")
-    into, feed, is_asked = tmp_path / "c", tmp_path / "changes.atom", threading.Event()
+    into, feed, is_asked, is_killed = tmp_path / "c", tmp_path / "changes.atom", threading.Event(), threading.Event()
 
     def hang(request: BaseHTTPRequestHandler) -> None:
         is_asked.set()
-        threading.Event().wait(30)
+        is_killed.wait(60)
 
     with site() as web, site() as hook, apprise_file(tmp_path / "apprise") as service:
         web.pages["/"] = page("Shop", "A heat pump", "It costs 5 coins")
@@ -46,8 +46,10 @@ def test_change_is_told_once_each_way_when_receiver_hangs_and_crawler_is_killed(
         process = started("recrawl", into, "--all")
         wait_for(lambda: is_asked.is_set() and len(entries(feed)) == 1 and len(service.messages) == 1)
         wait_for(lambda: (into / "log.jsonl").read_text().count('"event":"told"') == 2)
+        assert process.poll() is None  # it waits for the answer
         os.kill(process.pid, signal.SIGKILL)
         ended(process)
+        is_killed.set()
         assert hook.received == []
 
         hook.answer = None
@@ -81,11 +83,13 @@ def test_receiver_that_is_down_is_told_by_the_next_run(tmp_path: Path) -> None:
         said = lycosa("recrawl", into, "--all", "-q")
         assert said.code == 0
         assert "changes that are not told yet: 1 to the webhook at 127.0.0.1 (connect); the next run" in said.err
+        assert "1 change not told to everybody yet" in lycosa("status", into).err
         web.pages["/"] = page("One", "and again")
         assert lycosa("recrawl", into, "--all", "-q").code == 0
 
         with site(port) as hook:
             assert lycosa("recrawl", into, "-q").err == ""
+            assert lycosa("status", into).err == ""
             assert [change["added"] for change in hook.changes] == [["after"], ["and again"]]
             assert len(hook.received) == 1  # in one message
         assert len(entries(tmp_path / "changes.atom")) == 2

@@ -34,9 +34,12 @@ def visit_row(into: Path, url: str) -> VisitRow:
 
 
 def keep_fresh(web: SimWeb, into: Path, hours: float, days: float, **more: Any) -> Any:
-    return run(web, into, days=days, keep_fresh=True, time_s=hours * 3600, visits_per_day=1, delay_s=0.5, **more)
+    """Keeps fresh for some hours, in steps of five seconds."""
+    steps = {"store_interval_s": 5, "delay_s": 0.5}
+    return run(web, into, days=days, keep_fresh=True, time_s=hours * 3600, visits_per_day=1, **steps, **more)
 
 
+@pytest.mark.slow
 def test_watched_page_is_visited_at_its_interval_beside_the_budget(tmp_path: Path) -> None:
     web, into = SimWeb(SETTINGS), tmp_path / "c"
     run(web, into, front(web))
@@ -49,10 +52,11 @@ def test_watched_page_is_visited_at_its_interval_beside_the_budget(tmp_path: Pat
 
     row = visit_row(into, front(web))
     assert row.every_s == 10 * MINUTE_S
-    assert row.visits in (18, 19)  # three hours of it, whatever the budget of one visit a day
+    assert row.visits in (17, 18, 19)  # three hours of it, whatever the budget of one visit a day
     assert row.due_s == pytest.approx(row.checked_s + 10 * MINUTE_S)
 
 
+@pytest.mark.slow
 def test_interval_set_while_the_crawl_runs_counts_at_once_and_can_be_taken_back(tmp_path: Path) -> None:
     web, into = SimWeb(SETTINGS), tmp_path / "c"
     run(web, into, front(web))
@@ -61,7 +65,7 @@ def test_interval_set_while_the_crawl_runs_counts_at_once_and_can_be_taken_back(
     def act(crawl: Any) -> None:
         nonlocal commits
         commits += 1
-        if commits == 40:
+        if commits == 20:
             watch(into, front(web), 10 * MINUTE_S)
 
     keep_fresh(web, into, 2, days=1, act=act)
@@ -87,6 +91,7 @@ def test_recrawl_takes_watched_pages_that_are_due_and_keeps_to_its_budget_otherw
         assert next_due(collection.state) == pytest.approx(BEGIN_S + 0.1 * DAY_S + 3600, abs=60)
 
 
+@pytest.mark.slow
 def test_watched_url_that_fails_is_asked_for_again_at_its_interval(tmp_path: Path) -> None:
     web, into = SimWeb(SETTINGS), tmp_path / "c"
     run(web, into, front(web))

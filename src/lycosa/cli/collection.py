@@ -47,9 +47,13 @@ def status(into: Folder, json: AsJson = False) -> None:
     with open_to_read(into) as collection:
         stats = stats_of(collection)
         has_shards = hasattr(collection, "shards")
-        used_up, settings = "", None
+        used_up, settings, waiting = "", None, 0
         with suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
             settings = settings_of(collection)
+            if settings.webhook or settings.atom or settings.apprise:
+                from lycosa.notify import untold  # lazy: only where somebody is to be told
+
+                waiting = untold(collection.state)
             if stats.queued and not stats.is_running:
                 used_up = limit_used_up(settings, limit_reached(settings, stats))
     if has_shards:
@@ -58,6 +62,8 @@ def status(into: Folder, json: AsJson = False) -> None:
         sys.stdout.buffer.write(as_json(stats) + b"\n")
     else:
         print(summary(stats, into, used_up=used_up, is_status=True, settings=settings))
+    if waiting:
+        note(f"{counted(waiting, 'change')} not told to everybody yet: log.jsonl says why, the next run tells them")
 
 
 def _tell_lost_shards(into: Path) -> None:

@@ -149,7 +149,7 @@ class Notifier(CommitParticipant, RunCompanion):
             fails += 1
             wait_s = min(FIRST_RETRY_S * 2 ** (fails - 1), LONGEST_RETRY_S) * (1 + self._shard.roll() / 4)
             waiting = self._outbox.waiting(target.id)
-            self._shard.events.write("not-told", to=target.name, reason=reason, waiting=waiting, fails=fails)
+            self._log("not-told", to=target.name, reason=reason, waiting=waiting, fails=fails)
             if is_last:
                 return
             await self._until_closing(wait_s)
@@ -166,14 +166,19 @@ class Notifier(CommitParticipant, RunCompanion):
             reason = f"{type(error).__name__}"
         else:
             self._why.pop(target.id, None)
-            self._shard.events.write("told", to=target.name, changes=len(rows))
+            self._log("told", to=target.name, changes=len(rows))
             try:
                 self._outbox.acknowledge(target.id, rows[-1][0])
             except StoreError as error:
-                self._shard.events.write("not-told", to=target.name, reason=str(error))
+                self._log("not-told", to=target.name, reason=str(error))
             return ""
         self._why[target.id] = reason
         return reason
+
+    def _log(self, event: str, **fields: object) -> None:
+        """Writes an event at once: there need not be another commit."""
+        self._shard.events.write(event, **fields)
+        self._shard.events.flush()
 
     async def _until_closing(self, most_s: float | None, news: asyncio.Event | None = None) -> None:
         """Waits until the crawl is over, there is news, or so long."""

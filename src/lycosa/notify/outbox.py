@@ -92,6 +92,11 @@ class NoticeOutbox:
         self._state.write(batch)
 
 
+def untold(state: State) -> int:
+    """How many changes wait for an acknowledgement; of all shards, if the state is that of several."""
+    return state.count(Family.META, _ROW, _ROW[:-1] + b";")
+
+
 def _packed(number: int) -> bytes:
     return number.to_bytes(_SEQUENCE_BYTES)
 
