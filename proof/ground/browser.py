@@ -45,13 +45,16 @@ def chromium() -> str:
 
 
 class Browser:
-    """One page of a running Chromium. `requests` are the URLs that it and its frames have asked for."""
+    """One page of a running Chromium. `requests` are the URLs that it and its frames asked for, `problems` what the
+    page complained of: errors, refusals of its policy, failed requests. `dialogs` are all confirmed."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
         self._number, self._rest = 0, b""
         self._answers: dict[int, dict[str, Any]] = {}
         self.requests: list[str] = []
+        self.problems: list[str] = []
+        self.dialogs: list[str] = []
         self.loaded = 0
         self._sessions: dict[str, str] = {}  # of the page and of each frame with a process of its own: its URL
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -60,7 +63,7 @@ class Browser:
 
     def _prepare(self, session: str) -> None:
         self._sessions[session] = ""
-        for method in ("Page.enable", "Network.enable", "Runtime.enable"):
+        for method in ("Page.enable", "Network.enable", "Runtime.enable", "Log.enable"):
             self._send(method, session)
         self._send("Target.setAutoAttach", session, autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         self._send("Runtime.runIfWaitingForDebugger", session)
@@ -112,6 +115,13 @@ class Browser:
             self._sessions.pop(params["sessionId"], None)
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
+        elif method == "Log.entryAdded":
+            self.problems.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+        elif method == "Runtime.exceptionThrown":
+            self.problems.append(json.dumps(params["exceptionDetails"]))
+        elif method == "Page.javascriptDialogOpening":
+            self.dialogs.append(params["message"])
+            self._send("Page.handleJavaScriptDialog", message.get("sessionId", ""), accept=True)
         elif method == "Page.loadEventFired":
             self.loaded += 1
 
@@ -155,6 +165,13 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", self._page, type=kind, x=x, y=y, button="left", clickCount=1)
         self.settle()
+
+    def resize(self, width: int, height: int = 800, *, is_dark: bool = False) -> None:
+        """The size of the window in CSS pixels, and the theme that the page is asked for."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", self._page, **size)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        self.call("Emulation.setEmulatedMedia", self._page, features=[theme])
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(b64decode(self.call("Page.captureScreenshot", self._page)["data"]))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lycosa.report.compare import ReportComparison, RuleChange
     from lycosa.report.files import csv_pieces, json_pieces, output_paths, write_report
     from lycosa.report.making import FindingRow, FindingSummary, SiteReport, make_report
-    from lycosa.report.page import html_pieces
+    from lycosa.report.page import html_pieces, page_policy
     from lycosa.report.rules import RULES, Rule, Severity, read_names
 
 # Module → names. Each is imported when it is first used: a worker needs no more than what reads pages.
@@ -22,7 +22,7 @@ __getattr__ = open_lazily(
         "compare": "ReportComparison RuleChange",
         "files": "csv_pieces json_pieces output_paths write_report",
         "making": "FindingRow FindingSummary SiteReport make_report",
-        "page": "html_pieces",
+        "page": "html_pieces page_policy",
         "rules": "RULES Rule Severity read_names",
     },
 )
@@ -42,6 +42,7 @@ __all__ = [
     "json_pieces",
     "make_report",
     "output_paths",
+    "page_policy",
     "read_names",
     "write_report",
 ]  # fmt: skip

@@ -47,15 +47,19 @@ def html_pieces(report: SiteReport, comparison: ReportComparison | None = None) 
     yield f"<script>{_beside('page.js')}</script></body></html>\n"
 
 
-def _head(report: SiteReport) -> Iterator[str]:
+def page_policy() -> str:
+    """The content security policy of the page: it loads nothing and runs its own script alone."""
     digest = b64encode(sha256(_beside("page.js").encode()).digest()).decode()
     allowed = f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def _head(report: SiteReport) -> Iterator[str]:
     survey = report.survey
     when = f"{format_date(survey.first_s)} to {format_date(survey.last_s)}" if survey.pages else "never"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{page_policy()}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>Site report: {_text(report.name)}</title><style>{_beside('style.css')}</style></head><body>"

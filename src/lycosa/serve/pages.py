@@ -19,7 +19,7 @@ from lycosa.crawl import duration
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.graph import rank_pages, ranked_pages
 from lycosa.inspect import KnownUrlFilter, open_to_read
-from lycosa.report import html_pieces, make_report
+from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.live import status_facts
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
@@ -41,7 +41,6 @@ RANKED_SHOWN = 50
 HOST_COLUMNS = ("host", "pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries")
 CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
 STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
-REPORT_POLICY = "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -198,7 +197,9 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
 
     @app.get("/report/page", include_in_schema=False)
     def report_page(anew: bool = False) -> Response:
-        headers = {"Content-Security-Policy": REPORT_POLICY + "; frame-ancestors 'self'"}
+        # Its script filters the findings. It is named by its digest, and runs on an origin that may ask for nothing.
+        policy = f"sandbox allow-popups allow-scripts; {page_policy()}; frame-ancestors 'self'"
+        headers = {"Content-Security-Policy": policy}
         return HTMLResponse(pages.report(anew=anew), headers=headers)
 
     @app.get("/graph", include_in_schema=False)

@@ -112,7 +112,7 @@ function drawScatter(figure) {
 ownTime();
 for (const figure of all("[data-scatter]")) drawScatter(figure);
 for (const button of all("[data-steer]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/steer", { action: button.dataset.steer }); };
-for (const button of all("[data-recrawl]")) button.onclick = () => { if (confirm(button.dataset.confirm)) post("/recrawl", {}); };
+for (const button of all("[data-recrawl]")) button.onclick = () => { if (confirm(button.dataset.confirm)) post("/recrawl", { everything: button.dataset.recrawl === "all" }); };
 for (const button of all("[data-host]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/hosts/steer", { host: button.dataset.host, action: button.dataset.act }); };
 for (const form of all("[data-seeds]")) form.onsubmit = async (event) => { event.preventDefault(); const field = form.elements.urls; if (await post("/seeds", { urls: field.value.split(/\s+/).filter(Boolean) })) field.value = ""; };
 for (const form of all("[data-set]")) form.onsubmit = (event) => {
