@@ -54,6 +54,7 @@ class AppServer(ThreadingHTTPServer):
         self.pages, self.robots, self.extra = pages, robots, extra
         self.bundle = BUNDLE + "/*" + "x" * max(0, bundle_bytes - len(BUNDLE)) + "*/"
         self.files: dict[str, tuple[int, str, str]] = {}  # path → status, media type and text, beside what it has
+        self.shell = ""  # the page of another application, in place of its own
         self.asked: list[AskedFor] = []
         self.origin = f"{'https' if tls else 'http'}://127.0.0.1:{self.server_address[1]}"
         if tls is not None:
@@ -76,6 +77,8 @@ class AppServer(ThreadingHTTPServer):
         return 404, "text/plain", "not found"
 
     def _shell(self) -> str:
+        if self.shell:
+            return self.shell
         head = "<!doctype html><title>App</title><link rel=stylesheet href=/assets/style.css>"
         return f"{head}<div id=root></div><script src=/assets/bundle.js></script>{self.extra}"
 

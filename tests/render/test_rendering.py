@@ -194,18 +194,18 @@ def test_browser_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) ->
     async def kill(running: Crawl) -> None:
         nonlocal kills
         asked = 6
-        while kills < 3:
+        while kills < 2:
             await asyncio.sleep(0.02)
             if len(app.asked) > asked and (now := browsers()):
                 for pid in now:
                     os.kill(pid, signal.SIGKILL)
                 kills, asked = kills + 1, len(app.asked) + 4
 
-    with served_app(40, bundle_bytes=2_000) as app:
+    with served_app(20, bundle_bytes=2_000) as app:
         stats = crawl(app, tmp_path / "c", beside=kill)
-    assert kills == 3
-    assert stats.pages == 40
-    assert records(tmp_path / "c")["conversion"] == 40
+    assert kills == 2
+    assert stats.pages == 20
+    assert records(tmp_path / "c")["conversion"] == 20
     assert problems(tmp_path / "c") == []
     assert browsers() == []
 

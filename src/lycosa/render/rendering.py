@@ -22,6 +22,7 @@ from lycosa.crawl import (
     PreparedPage,
     Requisites,
     RunCompanion,
+    decoded_body,
     record_metadata,
 )
 from lycosa.errors import PartError
@@ -35,6 +36,7 @@ from lycosa.settings import read_render_step
 from lycosa.store import Fetched, HttpExchange, LinkRow, rendered_exchange
 from lycosa.web import LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url
 
+MOST_BODY_BYTES = 1 << 20  # of a page that is rendered: it is read here, and must not hold the event loop
 MOST_HELD = 48  # pages that wait for the browser or are in it: their bodies are in memory
 _PAGES = frozenset((MediaKind.HTML, MediaKind.XHTML))
 _NOT_OF_DOCUMENT = frozenset(("content-encoding", "content-length", "etag", "last-modified"))
@@ -91,7 +93,9 @@ class Rendering(AnswerConverter, RunCompanion):
         media = identify_media(response.headers.get("content-type"), response.body[:512])
         if media.kind not in _PAGES or "attachment" in response.headers.get("content-disposition", ""):
             return False
-        self._gate.arrived(lease.url, response)
+        if len(decoded_body(response, MOST_BODY_BYTES + 1)) > MOST_BODY_BYTES:
+            return False
+        self._gate.ended(lease, response, None)  # another page may wait for it
         before = reader.digests(response)
         page = reader.analyse(response, before)
         family = lease.host.key, path_pattern(split_url(lease.url).path)
@@ -206,7 +210,9 @@ class Rendering(AnswerConverter, RunCompanion):
         return
 
     async def finish(self, *, is_hurried: bool) -> None:
-        return
+        replaced = self._browser.replaced if self._browser is not None else 0
+        counts = {"pages": self.rendered, "failed": self.failed, "browsers_replaced": replaced}
+        self._shard.events.write("rendered", **counts)
 
     def hurry(self) -> None:
         return
@@ -216,4 +222,7 @@ class Rendering(AnswerConverter, RunCompanion):
             self._browser.close()
 
     def leftover(self) -> str:
-        return ""
+        if not self.failed:
+            return ""
+        what = "page" if self.failed == 1 else "pages"
+        return f"{self.failed:,} {what} could not be rendered, and kept as fetched: log.jsonl says why (render-failed)"

@@ -1,0 +1,96 @@
+"""Rendering: a single-page application with a bundle of 150 KB, crawled with `--render auto` and no delay on loopback.
+
+Pages a second over the whole crawl, the start of the browser among it; memory of all its processes late beside early;
+how long the event loop was held; pages that are lost when the browser is killed ten times; and whether all pages of an
+application built with React and Vite are found, where npm is there. Without rendering one page is found of each.
+"""
+
+import json
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from lycosa.errors import LycosaError
+from proof import Bar, Experiment, Run
+from proof.ground import react_app
+from proof.ground.app import AppServer, served_app
+from proof.ground.commands import lycosa, run_command, scratch
+
+RATE, MEMORY, HELD = "pages/s", "memory late beside early", "longest hold of the event loop"
+LOST, BROWSER = "pages lost in ten kills", "requests that a browser sent by itself"
+REACT, REACT_WITHOUT = "pages of the React application missed", "pages of the React application without rendering"
+KILLS = 10
+
+
+def crawl(app: AppServer, into: Path, kills: int = 0) -> dict[str, Any]:
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "proof.ground.rendered_crawl",
+        f"{app.origin}/",
+        into,
+        str(kills),
+    ]
+    found: dict[str, Any] = json.loads(run_command(command).out)
+    return found
+
+
+def growth(samples: list[list[float]], pages: int) -> float:
+    """The memory of the last third of the pages beside that of the second."""
+    early = [own + others for done, own, others in samples if pages / 3 < done <= 2 * pages / 3]
+    late = [own + others for done, own, others in samples if done > 2 * pages / 3]
+    return median(late) / median(early) if early and late else float("nan")
+
+
+def measure_react(run: Run, folder: Path) -> None:
+    try:
+        dist = react_app.build(folder / "react")
+    except LycosaError as error:
+        run.remark(f"the React application was not built: {error}")
+        return
+    with served_app(30) as app:
+        react_app.install(app, dist)
+        run.figure(REACT, 30 - crawl(app, folder / "react-crawl")["pages"])
+        words = lycosa("crawl", f"{app.origin}/", "--into", folder / "bare", "--delay", "0", "--json", "--quiet")
+        run.figure(REACT_WITHOUT, json.loads(run_command(words).out)["pages"])
+
+
+def measure(run: Run) -> None:
+    pages = 200 if run.quick else 2_000
+    run.setting("pages", pages)
+    with scratch() as folder:
+        with served_app(pages) as app:
+            found = crawl(app, folder / "c")
+            by_browser = sum(each.is_browser for each in app.asked)
+        killed_pages = 150 if run.quick else 300
+        with served_app(killed_pages) as app:
+            killed = crawl(app, folder / "killed", KILLS)
+            by_browser += sum(each.is_browser for each in app.asked)
+        measure_react(run, folder)
+    if found["pages"] != pages:
+        raise LycosaError(f"{found['pages']:,} of {pages:,} pages were found")
+    samples = found["samples"]
+    run.figure(RATE, pages / found["seconds"], "/s")
+    run.figure(MEMORY, growth(samples, pages), "×")
+    run.figure("most memory of browser and driver", max(others for _, _, others in samples), "MB")
+    run.figure("most memory of the crawl", max(own for _, own, _ in samples), "MB")
+    run.figure(HELD, 1000 * found["held_s"], "ms")
+    run.figure("kills", killed["kills"])
+    run.figure(LOST, killed_pages - killed["pages"])
+    run.figure(BROWSER, by_browser)
+
+
+EXPERIMENT = Experiment(
+    name="rendering",
+    summary="pages a second, memory and losses of a crawl with a browser",
+    run=measure,
+    bars=(
+        Bar("fast", RATE, ">=", 6.0),
+        Bar("flat", MEMORY, "<=", 1.2),
+        Bar("never held", HELD, "<=", 50.0),
+        Bar("nothing lost", LOST, "<=", 0),
+        Bar("nothing around", BROWSER, "<=", 0),
+        Bar("React", REACT, "<=", 0),
+    ),
+)
