@@ -11,7 +11,7 @@ BROWSER := .venv/.browser
 # What the native kernel takes part in; tested with the Python twin as well.
 READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
 
-.PHONY: crawl check test lint lab bench fuzz wheels clean
+.PHONY: crawl check test lint lab bench chaos fuzz wheels clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -34,6 +34,9 @@ lab: $(READY) $(NATIVE)             ## the experiments of the papers: a list, or
 
 bench: $(READY) $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)
+
+chaos: $(READY) $(NATIVE)           ## crawls killed a thousand times, judged from outside; goes on where it was interrupted; ARGS=--quick
+	$(BIN)/python -m proof bench chaos $(ARGS)
 
 fuzz: $(READY) $(NATIVE)            ## random markup by the hundred thousand: kernel and twin must agree; ARGS='--seed 2' for other markup
 	$(BIN)/python -m proof bench fuzz $(ARGS)

@@ -34,9 +34,9 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
             queued[host + KEY_END + entry.path.encode()] += 1
             if host not in hosts:
                 found.append(f"queue entry of an unknown host: {key!r}")
-        for key, count in queued.items():
-            if count > 1:
-                found.append(f"queued {count} times: {key!r}")
+        for key, times in queued.items():
+            if times > 1:
+                found.append(f"queued {times} times: {key!r}")
             if urls.get(key) is None or urls[key].state is not UrlState.QUEUED:
                 found.append(f"queued but not known as queued: {key!r}")
         found += [

@@ -109,3 +109,11 @@ def test_known_texts_give_up_where_the_disk_fails(tmp_path: Path) -> None:
 
 def test_packed_simhashes_are_read_as_they_were_written() -> None:
     assert unpacked(b"\0" * 7 + b"\1" + b"\x80" + b"\0" * 7).tolist() == [[1, 1 << 63]]
+
+
+def test_index_with_segments_asked_for_nothing_answers_nothing(tmp_path: Path) -> None:
+    """A commit without a page with a text asks so; a crawl that was killed and begun again ended by it."""
+    index = SimHashIndex(tmp_path)
+    index.add(some_hashes(40))
+    assert [len(column) for column in index.near(some_hashes(0).reshape(0, 2))] == [0, 0, 0]
+    assert KnownTexts(tmp_path).originals([]) == []

@@ -181,7 +181,9 @@ class SimHashIndex:
                 path.unlink(missing_ok=True)
 
     def near(self, hashes: Hashes) -> NearPairs:
-        """The entries that are near each of these."""
+        """The entries that are near each of these, which may be none."""
+        if not len(hashes):
+            return near_among(hashes, hashes)
         values = np.concatenate(_parts(hashes), axis=1)
         found = [segment.near(hashes, values) for segment in self._segments]
         newest = near_among(hashes, self._newest[: self._newest_count])

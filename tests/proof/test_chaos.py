@@ -1,0 +1,75 @@
+"""The campaign of kills: a short one holds, and the judge from outside sees what it is there to see."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
+from lycosa.simweb import LoggedRequest
+from lycosa.store import Batch, CollectionStore
+from proof.bench import chaos
+from proof.bench.chaos import Acknowledged, RoundResult, damaged_records, unexplained_refetches
+from proof.experiment import perform
+from proof.ground.ledger import Ledger
+from proof.progress import ProgressSteps
+from tests.crawl.small_site import FIRST, crawl_site, links
+
+SITE = {FIRST: f"<title>Home</title>{links('a')}", f"{FIRST}a": "<title>A</title>"}
+
+
+@pytest.mark.slow
+def test_short_campaign_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where its ledger goes
+    monkeypatch.setattr(chaos, "QUICK_PAGES", 300)
+    words = {"only": ["random", "points", "recovery"], "view": ProgressSteps(io.StringIO())}
+    result = perform(chaos.EXPERIMENT, seed=3, quick=True, runs=5, **words)  # type: ignore[arg-type]
+    assert result.held, result.verdicts
+    assert result.findings.figures["kills"].value >= 5
+
+
+def entry(path: str, start: float, end: float) -> LoggedRequest:
+    return LoggedRequest(start=start, end=end, host="h", address="127.1.0.1", path=path, status=200, bytes=1, agent="")
+
+
+def test_refetch_is_explained_by_a_kill_within_a_second_of_its_end() -> None:
+    got = [entry("/early", 0.0, 1.0), entry("/early", 9.0, 9.1), entry("/late", 4.0, 4.5), entry("/late", 9.2, 9.3)]
+    assert unexplained_refetches(got, [5.0]) == ["h/early"]
+
+
+def test_archive_that_changes_behind_a_kill_is_seen(tmp_path: Path) -> None:
+    crawl_site(tmp_path, SITE.get)
+    acknowledged = Acknowledged(tmp_path)
+    acknowledged.look()
+    acknowledged.look()
+    assert (acknowledged.damaged, damaged_records(tmp_path)) == ([], [])
+    (warc,) = (tmp_path / "warc").iterdir()
+    with warc.open("r+b") as file:
+        file.seek(warc.stat().st_size // 2)
+        file.write(b"\xff\x00\xff\x00")
+    acknowledged.look()
+    assert acknowledged.damaged
+    assert damaged_records(tmp_path)
+
+
+def test_url_that_is_open_again_is_seen(tmp_path: Path) -> None:
+    crawl_site(tmp_path, SITE.get)
+    acknowledged = Acknowledged(tmp_path)
+    acknowledged.look()
+    with CollectionStore.open(tmp_path) as collection:
+        key = next(k for k, r in collection.state.walk(Family.URL) if UrlRow.unpack(r).state is UrlState.DONE)
+        batch = Batch()
+        batch.delete(Family.URL, key)
+        collection.commit(batch)
+    acknowledged.look()
+    assert acknowledged.undone == [repr(key)]
+
+
+def test_ledger_goes_on_where_its_campaign_was_interrupted(tmp_path: Path) -> None:
+    first = Ledger("chaos", RoundResult, 1, folder=tmp_path)
+    first.add(RoundResult(kills={"random": 3}, lost=["a"]))
+    assert Ledger("chaos", RoundResult, 1, folder=tmp_path).parts == first.parts
+    assert Ledger("chaos", RoundResult, 2, folder=tmp_path).parts == []
+    first.close()
+    assert Ledger("chaos", RoundResult, 1, folder=tmp_path).parts == []
