@@ -1,6 +1,7 @@
 """A crawl with every kind of credential, and all that a collection shows or writes: no secret is in any of it."""
 
 import json
+import shutil
 import tempfile
 import time
 from contextlib import suppress
@@ -95,6 +96,31 @@ def test_no_secret_is_anywhere_but_where_it_belongs(tmp_path: Path) -> None:
         assert (
             leaks(b"".join(path.read_bytes() for path in files) + (written_bytes(out) if out.is_dir() else b"")) == []
         )
+
+
+@pytest.mark.slow
+def test_a_browser_gets_credentials_for_what_is_of_their_origin_and_for_nothing_else(tmp_path: Path) -> None:
+    pytest.importorskip("playwright")
+    if not (shutil.which("chromium-headless-shell") or shutil.which("chromium")):
+        pytest.skip("Chromium is not installed")
+    folder, site = tmp_path / "c", MemberSite(3)
+    script = Reply(body="document.title = 'made'", fields=(("Content-Type", "text/javascript"),))
+
+    def answer(asked: Asked) -> Reply:
+        reply = script if asked.path == "/own.js" else site(asked)
+        scripts = f"<script src='/own.js'></script><script src='{other.origin}/other.js'></script>"
+        return reply._replace(body=reply.body + scripts) if "member page" in reply.body else reply
+
+    with running(lambda asked: script, host="127.0.0.2") as other, running(answer) as own:
+        options = ("--header", f"X-Api-Key: {KEY}", "--allow-private", "--render", "always", "--scope", "host")
+        said = ended(started("crawl", own.origin, "--into", folder, "--config", config(tmp_path, own), *options))
+        assert said.code == 0, said.err
+
+    assert "/other.js" in other.paths()
+    assert [asked for asked in other.asked for secret in SECRETS if secret in asked] == []
+    assert own.got(KEY) == own.paths()
+    assert "/own.js" in own.got(COOKIE)
+    assert leaks(written_bytes(folder / "warc") + (folder / "log.jsonl").read_bytes()) == []
 
 
 @pytest.mark.slow
