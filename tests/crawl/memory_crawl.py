@@ -31,9 +31,15 @@ class Result(NamedTuple):
 
 
 def crawl(
-    web: SimWeb, into: Path, *seeds: str, act: Callable[[Crawl], Any] | None = None, after: int = 0, **settings: Any
+    web: SimWeb,
+    into: Path,
+    *seeds: str,
+    begin: Callable[[Crawl], Any] | None = None,
+    act: Callable[[Crawl], Any] | None = None,
+    after: int = 0,
+    **settings: Any,
 ) -> Result:
-    """Crawls to the end; `act` is called with the running crawl once `after` requests have been made."""
+    """Crawls to the end; `begin` is called with the crawl before it runs, `act` once `after` requests are made."""
     options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
 
     async def main() -> Result:
@@ -49,6 +55,8 @@ def crawl(
                     act(running)
 
             running.engine.on_commit = watch
+            if begin is not None:
+                begin(running)
             stats = await running.finish()
         return Result(stats, memory.entries, running.engine.stopped_by)
 

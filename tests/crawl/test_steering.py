@@ -66,6 +66,23 @@ def test_settings_that_cannot_be_are_left_alone(tmp_path: Path) -> None:
     assert "delay_s" in events(tmp_path, "not-steered")[0]["reason"]
 
 
+def test_orders_after_new_settings_are_for_the_run_that_continues(tmp_path: Path) -> None:
+    def give(_: Crawl) -> None:
+        Steering(tmp_path).give("pause", origin="test")
+        Steering(tmp_path).give("set", origin="test", settings={"delay_s": 0.5})
+        Steering(tmp_path).give("set", origin="test", settings={"pages": 30})
+
+    assert crawl(WEB, tmp_path, front(WEB), act=give, after=10).ended_by == NEW_SETTINGS
+    assert [each["action"] for each in events(tmp_path, "steered")] == ["pause", "set"]
+
+    def continued(running: Crawl) -> None:
+        running.engine.continue_run(is_held=True)
+        assert running.engine.is_held
+
+    assert crawl(WEB, tmp_path, begin=continued).ended_by == NEW_SETTINGS
+    assert events(tmp_path, "steered")[-1]["settings"] == {"pages": 30}
+
+
 def test_command_changes_settings_of_a_collection_at_rest(tmp_path: Path) -> None:
     crawl(WEB, tmp_path, front(WEB), pages=5)
     assert lycosa("steer", tmp_path, "set", "delay=7", "exclude=*.zip /a/*").code == 0

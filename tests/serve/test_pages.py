@@ -1,17 +1,36 @@
 """Pages, API and metrics show the numbers of the collection, and say what cannot be."""
 
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from lycosa.api import Collection
 from lycosa.crawl import Sample
 from lycosa.serve.live import chart_points
+from lycosa.serve.server import make_app
+from lycosa.serve.source import CollectionSource
+from lycosa.settings import SETTINGS
 from tests.cli.command import lycosa
+from tests.crawl.memory_crawl import crawl, front
 from tests.serve.client import Client
+from tests.serve.conftest import TOKEN, WEB
 
-PAGES = ["/", "/hosts", "/urls", "/changes", "/search?q=the", "/report", "/report/page", "/graph", "/settings", "/log"]
+PAGES = [
+    "/",
+    "/hosts",
+    "/urls",
+    "/changes",
+    "/search?q=the",
+    "/report",
+    "/report/page",
+    "/graph",
+    "/settings",
+    "/log",
+    "/shards",
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -80,6 +99,52 @@ def test_what_cannot_be_is_said_in_a_sentence(path: str, client: Client) -> None
 def test_page_about_nothing_says_so(client: Client) -> None:
     for path in ("/host?host=https://nobody.example", "/change?url=https://nobody.example/", "/nothing"):
         assert "<h1>" in client.get(path).text
+
+
+def test_copies_of_a_page_are_found(client: Client, collection: Path) -> None:
+    with Collection(collection) as opened:
+        known = list(opened.duplicates())
+    cluster = client.get(f"/api/v1/copies?url={quote(known[0].url)}").facts
+    assert [page["url"] for page in cluster] == [page.url for page in known if page.cluster == known[0].cluster]
+    assert "the same document" in client.get(f"/copies?url={quote(known[-1].url)}").text
+    assert client.get("/api/v1/copies?url=https://nobody.example/").facts == []
+
+
+def test_search_has_facets_that_narrow_it(client: Client) -> None:
+    facets = client.get("/api/v1/search?q=the&facets=1").facts["facets"]
+    assert len(facets["hosts"]) > 1
+    assert quote(f"site:{facets['hosts'][0]['value']}", safe="") in client.get("/search?q=the").text
+
+
+def test_settings_that_can_be_changed_come_first(client: Client) -> None:
+    text = client.get("/settings").text
+    can, cannot = text.split("<details>")
+    assert 'data-set="delay_s"' in can
+    assert "data-set" not in cannot
+    order = [each.group for each in SETTINGS.values() if f"<h2>{each.group}</h2>" in can]
+    assert can.index(f"<h2>{order[0]}</h2>") < can.index(f"<h2>{order[-1]}</h2>")
+
+
+def test_host_is_paused_and_released_by_settings(collection: Path, tmp_path: Path, front_page: str) -> None:
+    source = CollectionSource(shutil.copytree(collection, tmp_path / "c"))
+    steered = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    for action, groups in (("pause", ("h0.sim=1/86400",)), ("slow", ("h0.sim=1/10",)), ("release", ())):
+        answer = steered.post("/api/v1/hosts/steer", {"host": front_page.rstrip("/"), "action": action})
+        assert answer.status == 200, answer.text
+        assert source.settings().groups == groups
+    source.close()
+
+
+def test_shards_have_a_page_of_their_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        crawl(WEB, tmp_path / "shards" / name, front(WEB), pages=3)
+    (tmp_path / "cluster.json").write_text("{}")
+    (tmp_path / "lycosa.toml").write_text("")
+    source = CollectionSource(tmp_path)
+    sharded = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    assert [(each["name"], each["pages"]) for each in sharded.get("/api/v1/shards").facts] == [("a", 3), ("b", 3)]
+    assert 'href="/shards"' in sharded.get("/").text
+    source.close()
 
 
 def test_seeds_of_private_addresses_are_refused(client: Client) -> None:

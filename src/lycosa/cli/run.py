@@ -200,17 +200,27 @@ async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
     if job.settings.workers:
         return await _crawl_with_workers(job)
     _require_no_shards(job.settings)
+    before: RunBefore | None = None
     while True:
-        stats, ended_by, changed = await _crawl_once(job)
+        stats, ended_by, before = await _crawl_once(job, before)
         if ended_by != NEW_SETTINGS:
             return stats, ended_by
-        job = job._replace(settings=job.settings.replace(**changed))
+        job = job._replace(settings=job.settings.replace(**before.new_settings))
 
 
-async def _crawl_once(job: CrawlJob) -> tuple[CrawlStats, str, dict[str, Any]]:
+class RunBefore(NamedTuple):
+    """How a run ended that is continued: with which settings, and whether somebody had paused it."""
+
+    new_settings: dict[str, Any]
+    is_held: bool
+
+
+async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlStats, str, RunBefore]:
     """A crawl until it ends; it may be to continue with settings that were changed meanwhile (`crawl.steering`)."""
     view = view_on(sys.stderr, quiet=job.quiet)
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
+        if before is not None:
+            crawl.engine.continue_run(is_held=before.is_held)
         freeze_garbage_collector()
         return_large_blocks()
         _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
@@ -232,7 +242,7 @@ async def _crawl_once(job: CrawlJob) -> tuple[CrawlStats, str, dict[str, Any]]:
         view.note(f"continuing with {', '.join(f'{name} = {value}' for name, value in changed.items())}")
     elif following is not None and following.is_hurried:
         ended_by = "interrupted"
-    return stats, ended_by, changed
+    return stats, ended_by, RunBefore(changed, crawl.engine.is_held)
 
 
 def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:

@@ -178,6 +178,7 @@ class Engine:
         self.is_paused = False  # The consumer of pages is slower than the crawl.
         self._steering = Steering(self.collection.path)
         self.new_settings: dict[str, Any] = {}  # Those with which the runner continues after `NEW_SETTINGS`.
+        self._is_continued = False
         self.on_commit: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
@@ -235,7 +236,8 @@ class Engine:
     async def run(self) -> CrawlStats:
         """Crawls until nothing is left, a limit is reached or the crawl is stopped; commits; tells how it went."""
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
-        self._steering.discard()
+        if not self._is_continued:
+            self._steering.discard()
         try:
             requeue_lost(self.shard)
             if pages := self.linker.catch_up():
@@ -281,7 +283,8 @@ class Engine:
             self._cancel_all()
             for companion in self.companions:
                 companion.hurry()
-        self._stopping = self._stopping or reason
+        # Whoever ends a crawl that is about to continue with other settings does not want it to continue.
+        self._stopping = reason if self._stopping in ("", NEW_SETTINGS) else self._stopping
         self._check_end()
 
     @property
@@ -359,6 +362,21 @@ class Engine:
                 break
 
     # orders of whoever watches
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody has paused it."""
+        return self._reporter.is_held
+
+    def continue_run(self, *, is_held: bool) -> None:
+        """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
+        meanwhile. To be called before `run`."""
+        self._is_continued, self._reporter.is_held = True, is_held
+
+    def _take_orders(self) -> None:
+        orders = self._steering.take()
+        while not self._stopping and (order := next(orders, None)):  # others are left to a run that continues
+            self._obey(order)
 
     def _obey(self, order: Order) -> None:
         """Does what an order asks for (`crawl.steering`)."""
@@ -477,8 +495,7 @@ class Engine:
                 if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
                     next_inbox = self.now() + INBOX_EVERY_S
                     await self._take_in_inbox()
-                for order in self._steering.take():
-                    self._obey(order)
+                self._take_orders()
                 if not self.committer.has_failed and not self._stopping:
                     for source in self._sources:
                         source.feed()

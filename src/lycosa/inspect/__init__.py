@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lycosa.inspect.status import (
         HostView,
         explain_url,
+        host_retries,
         hosts,
         known_before,
         open_to_read,
@@ -50,7 +51,7 @@ __getattr__ = open_lazily(
         "list_changes page_history url_view",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "HostView hosts open_to_read settings_of stats_of explain_url known_before size_words",
+        "status": "HostView host_retries hosts open_to_read settings_of stats_of explain_url known_before size_words",
         "tables": "CollectionTable table_named tables_of",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
         "urls": "KnownUrl KnownUrlFilter list_urls url_batches",
@@ -61,7 +62,7 @@ __getattr__ = open_lazily(
 __all__ = [
     "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostFreshness", "HostView", "KnownUrl",
     "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages", "UrlView", "arrow_reader",
-    "asked_url", "change_time", "explain_url", "freshness", "hosts", "key_prefixes", "known_before", "known_urls",
-    "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of", "safe_cell", "settings_of",
-    "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
+    "asked_url", "change_time", "explain_url", "freshness", "host_retries", "hosts", "key_prefixes", "known_before",
+    "known_urls", "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of", "safe_cell",
+    "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -150,6 +150,11 @@ def retry_entries(collection: CollectionStore, host_key: bytes) -> Iterator[Queu
     return (QueueEntry.unpack(key, row) for key, row in collection.state.walk(Family.QUEUE, start, end))
 
 
+def host_retries(collection: CollectionStore, host: str) -> Iterator[QueueEntry]:
+    """The same of a host by its origin, such as https://example.org."""
+    return retry_entries(collection, host_key_of(url_key(f"{host}/")))
+
+
 def due_words(entry: QueueEntry, now: float) -> str:
     """Which try comes next, and when."""
     at = entry.due_unix

@@ -24,11 +24,13 @@ from lycosa.serve.views import (
     HostSort,
     change_list,
     change_page,
+    copies_of,
     host_list,
     host_page,
     neighbourhood,
     search_page,
     setting_list,
+    shard_list,
     tree_of,
     url_list,
     url_page,
@@ -36,6 +38,7 @@ from lycosa.serve.views import (
 from lycosa.web import parse_url
 
 MOST_ROWS = 1_000
+PAUSE_S = 86_400  # between two requests to a host that is paused: nothing of it is lost meanwhile
 MOST_CHARS = 8_192  # of anything that is asked
 
 Text = Annotated[str, Query(max_length=MOST_CHARS)]
@@ -57,10 +60,10 @@ class SeedList(BaseModel):
 
 
 class HostChange(BaseModel):
-    """What is to become of one host: asked less often, not at all, or as the others again."""
+    """What is to become of one host: asked less often, once a day at most, not at all, or as the others again."""
 
     host: str = Field(min_length=1, max_length=MOST_CHARS)
-    action: Annotated[str, Field(pattern="^(slow|block|release)$")]
+    action: Annotated[str, Field(pattern="^(slow|pause|block|release)$")]
     delay_s: float = Field(default=10.0, ge=0, le=86_400)
 
 
@@ -129,6 +132,16 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         """One host by its origin, such as https://example.org."""
         return _reply(host_page(source, host))
 
+    @get("/shards")
+    def shards() -> Response:
+        """The shards of the collection, each with its counts."""
+        return _reply(shard_list(source))
+
+    @get("/copies")
+    def copies(url: Text) -> Response:
+        """The copies and near-copies of a page; it reads the whole collection."""
+        return _reply(copies_of(source, url))
+
     @get("/url")
     def url(url: Text) -> Response:
         """Everything that is known of a URL."""
@@ -171,9 +184,10 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
         as_of: Text = "",
+        facets: bool = False,
     ) -> Response:
-        """The pages that a query finds."""
-        return _reply(search_page(source, q, offset=offset, limit=limit, as_of=as_of))
+        """The pages that a query finds; with `facets`, all that match counted by host, language, type and year."""
+        return _reply(search_page(source, q, offset=offset, limit=limit, as_of=as_of, facets=facets))
 
     @get("/tree")
     def tree(prefix: Text = "") -> Response:
@@ -236,8 +250,8 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
         groups = [each for each in settings.groups if not each.startswith(f"{url.host}=")]
         if order.action == "block":
             exclude.append(pattern)
-        elif order.action == "slow":
-            groups.insert(0, f"{url.host}=1/{order.delay_s:g}s")
+        elif order.action in ("slow", "pause"):
+            groups.insert(0, f"{url.host}=1/{PAUSE_S if order.action == 'pause' else order.delay_s:g}s")
         wanted = {"exclude": exclude, "groups": groups}
         return _reply({"says": steer(source.path, "set", wanted, origin=origin(request))})
 

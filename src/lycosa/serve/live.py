@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from lycosa.crawl import Sample
+from lycosa.crawl import CrawlStats, Sample
 from lycosa.errors import LycosaError
 from lycosa.serve.source import CollectionSource
 
@@ -19,6 +19,9 @@ EVERY_S = 1.0
 MOST_BEHIND = 5  # messages that a viewer may leave unread
 MOST_VIEWERS = 200
 GAP = 3.0  # in usual distances between samples: nobody counted in between
+
+
+BEGINNING = "The crawl is about to begin: there is no collection in this folder yet."
 
 
 class ChartPoint(msgspec.Struct, frozen=True):
@@ -152,8 +155,28 @@ class Broadcast:
 def status_facts(source: CollectionSource) -> dict[str, object]:
     """The counts as `lycosa status --json` has them, and the state of the crawl in a word."""
     if not source.is_there:
-        return {"state": "beginning"}
+        return {"state": "beginning", "sentence": BEGINNING}
     stats = source.stats()
-    running = source.is_crawled
-    state = "paused" if stats.is_held else "running" if running else "waiting" if stats.queued else "finished"
-    return {"state": state, "is_crawled": running, **stats.as_facts()}
+    running, shards = source.is_crawled, len(source.shards)
+    state = crawl_state(stats, is_running=running)
+    sentence = pace_sentence(stats, state, shards=shards)
+    return {"state": state, "is_crawled": running, "sentence": sentence, "shards": shards, **stats.as_facts()}
+
+
+def crawl_state(stats: CrawlStats, *, is_running: bool) -> str:
+    """What a crawl is doing, in a word."""
+    if is_running:
+        return "paused" if stats.is_held else "running"
+    return "waiting" if stats.queued else "finished"
+
+
+def pace_sentence(stats: CrawlStats, state: str, *, shards: int) -> str:
+    """One sentence that says why the rate is what it is."""
+    if state == "finished":
+        return "Nothing is queued: every URL that is known was fetched, failed or was dropped."
+    if state == "waiting":
+        return f"No crawl is running; {stats.queued:,} URLs are queued. lycosa crawl --into FOLDER continues."
+    if shards and not stats.standing:
+        return f"{shards} shards crawl side by side; the page Shards says what sets the pace of each."
+    said = stats.pace or stats.standing or "it is fetching as fast as answers come"
+    return f"{said[:1].upper()}{said[1:]}."

@@ -23,14 +23,17 @@ from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.live import status_facts
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
+    SettingView,
     change_list,
     change_page,
+    copies_of,
     host_list,
     host_page,
+    limit_list,
     neighbourhood,
-    pace_sentence,
     search_page,
     setting_list,
+    shard_list,
     url_list,
     url_page,
 )
@@ -85,7 +88,12 @@ class PageRenderer:
             size=size_text, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
         )
         self._jinja.globals.update(
-            structure=_structure, stamp=_stamp, link=link_to, name=source.path.resolve().name, copy=self._copy
+            structure=_structure,
+            stamp=_stamp,
+            link=link_to,
+            name=source.path.resolve().name,
+            copy=self._copy,
+            has_shards=lambda: bool(source.shards),
         )
         self._report: str | None = None
         self._report_lock = threading.Lock()
@@ -136,7 +144,12 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
     @app.get("/", include_in_schema=False)
     def overview() -> Response:
         facts = status_facts(source)
-        return pages.render("overview.html", facts=facts, sentence=pace_sentence(facts), log=source.log(8))
+        limits = limit_list(source) if source.is_there else ()
+        return pages.render("overview.html", facts=facts, limits=limits, log=source.log(8))
+
+    @app.get("/shards", include_in_schema=False)
+    def shards() -> Response:
+        return pages.render("shards.html", shards=shard_list(source))
 
     @app.get("/hosts", include_in_schema=False)
     def hosts(q: str = "", sort: str = "pages", up: bool = False, offset: int = 0) -> Response:
@@ -160,7 +173,10 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
 
     @app.get("/settings", include_in_schema=False)
     def settings() -> Response:
-        return pages.render("settings.html", settings=setting_list(source), is_crawled=source.is_crawled)
+        groups = dict[str, list[SettingView]]()  # in the order of the schema
+        for each in setting_list(source):
+            groups.setdefault(each.group, []).append(each)
+        return pages.render("settings.html", groups=groups, is_crawled=source.is_crawled)
 
     @app.get("/log", include_in_schema=False)
     def log() -> Response:
@@ -173,6 +189,10 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         if not url.strip():
             return pages.render("message.html", title="Ask for a URL", says="Type any URL above, known or not.")
         return pages.render("url.html", page=url_page(source, url.strip()))
+
+    @app.get("/copies", include_in_schema=False)
+    def copies(url: str) -> Response:
+        return pages.render("copies.html", url=url, found=copies_of(source, url))
 
     @app.get("/changes", include_in_schema=False)
     def changes(since: str = "", host: str = "", kind: str = "") -> Response:
@@ -188,7 +208,7 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
     def search(q: str = "", offset: int = 0, as_of: str = "") -> Response:
         found = None
         if q.strip():
-            found = search_page(source, q, offset=min(max(offset, 0), 10_000), limit=RESULTS, as_of=as_of)
+            found = search_page(source, q, offset=min(max(offset, 0), 10_000), limit=RESULTS, as_of=as_of, facets=True)
         return pages.render("search.html", found=found, q=q, as_of=as_of, results=RESULTS)
 
     @app.get("/report", include_in_schema=False)

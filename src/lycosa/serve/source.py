@@ -52,7 +52,7 @@ class CollectionSource:
     @property
     def is_there(self) -> bool:
         """Whether there is a collection yet: a crawl that has just begun may not have made it."""
-        return is_collection(self.path) or bool(shard_paths(self.path))
+        return is_collection(self.path) or bool(self.shards)
 
     @contextmanager
     def reading(self) -> Iterator[Collection]:
@@ -85,6 +85,11 @@ class CollectionSource:
         return merge(kept)
 
     @property
+    def shards(self) -> list[Path]:
+        """The folders of its shards; none where it is one collection."""
+        return shard_paths(self.path)
+
+    @property
     def is_crawled(self) -> bool:
         return is_crawled(self.path)
 
@@ -106,7 +111,7 @@ class CollectionSource:
     def log(self, most: int) -> list[dict[str, Any]]:
         """The last events of the log, the newest first; of shards, those of all."""
         found = list[dict[str, Any]]()
-        for folder in shard_paths(self.path) or [self.path]:
+        for folder in self.shards or [self.path]:
             for line in _last_lines(folder / "log.jsonl"):
                 try:
                     event = msgspec.json.decode(line)

@@ -5,14 +5,15 @@ be is a `SettingsError`, and becomes an answer with status 400 or 404.
 """
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 from lycosa.api import Collection
-from lycosa.crawl import STEERED_SETTINGS
+from lycosa.crawl import STEERED_SETTINGS, is_crawled, load_timeline
+from lycosa.duplicates import DuplicatePage
 from lycosa.errors import NoPage, SettingsError
 from lycosa.graph import UrlLinks
 from lycosa.inspect import (
@@ -23,17 +24,22 @@ from lycosa.inspect import (
     KnownUrlFilter,
     PageHistory,
     UrlView,
+    host_retries,
     list_urls,
     open_to_read,
     page_history,
+    stats_of,
     url_tree,
 )
 from lycosa.search import QueryError, SearchResults
+from lycosa.serve.live import crawl_state
 from lycosa.serve.source import CollectionSource
 from lycosa.settings import SETTINGS
 
 HostSort = Literal["pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries", "time_s", "host"]
 LINKS_SHOWN = 100
+LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
+RETRIES_SHOWN = 20
 TREE_ROWS = 30
 NEIGHBOURS = 24
 
@@ -46,12 +52,38 @@ class HostList(msgspec.Struct, frozen=True):
     hosts: Sequence[HostView]
 
 
+class HostRetry(msgspec.Struct, frozen=True):
+    """A URL that failed and is tried again: how often it was tried, what failed, and when it is due."""
+
+    url: str
+    tries: int
+    failed: str
+    due_s: float
+
+
 class HostPage(msgspec.Struct, frozen=True):
-    """One host: its numbers, its path tree by weight, and its robots.txt as it is understood."""
+    """One host: its numbers, its path tree by weight, its robots.txt as it is understood, and its next retries."""
 
     host: HostView
     tree: Sequence[Branch]
     robots: Sequence[str]
+    retries: Sequence[HostRetry]
+
+
+class ShardView(msgspec.Struct, frozen=True):
+    """One shard of a collection: its counts, what sets its pace, and when it last counted."""
+
+    name: str
+    state: str
+    pages: int
+    queued: int
+    failed: int
+    hosts: int
+    pages_per_s: float
+    bytes: int
+    memory_bytes: int
+    pace: str
+    seen_s: float
 
 
 class UrlPage(msgspec.Struct, frozen=True):
@@ -108,8 +140,50 @@ def host_page(source: CollectionSource, name: str) -> HostPage:
         raise NoPage(f"{name} is not known to this collection")
     with open_to_read(source.path) as store:
         tree = url_tree(store, f"{name}/", rows=TREE_ROWS)
+        entries = islice(host_retries(store, name), RETRIES_SHOWN)
+        retries = [HostRetry(f"{name}{each.path}", each.tries, each.failed, each.due_unix) for each in entries]
     said = source.ask(lambda collection: collection.why(f"{name}/robots.txt"))
-    return HostPage(host, tree, said.says)
+    return HostPage(host, tree, said.says, retries)
+
+
+def shard_list(source: CollectionSource) -> list[ShardView]:
+    """Every shard of the collection that is on this machine; none where it has no shards."""
+    found = list[ShardView]()
+    for path in source.shards:
+        with open_to_read(path) as store:
+            stats, samples = stats_of(store), load_timeline(store.state).samples
+        running = is_crawled(path)
+        found.append(
+            ShardView(
+                name=path.name,
+                state=crawl_state(stats, is_running=running),
+                pages=stats.pages,
+                queued=stats.queued,
+                failed=sum(stats.failed.values()),
+                hosts=stats.hosts,
+                pages_per_s=stats.pages_per_s if running else 0.0,
+                bytes=stats.bytes,
+                memory_bytes=stats.memory_bytes if running else 0,
+                pace=stats.standing or stats.pace if running else "",
+                seen_s=samples[-1].at_unix if samples else 0.0,
+            )
+        )
+    return found
+
+
+def copies_of(source: CollectionSource, url: str) -> Sequence[DuplicatePage]:
+    """The cluster of copies and near-copies that a page is in; nothing where it is in none. It reads the whole
+    collection: some seconds for a hundred thousand pages."""
+
+    def ask(collection: Collection) -> Sequence[DuplicatePage]:
+        wanted = collection.why(url).url
+        for _, pages in groupby(collection.duplicates(), key=attrgetter("cluster")):
+            found = list(pages)
+            if any(page.url == wanted for page in found):
+                return found[:LINKS_SHOWN]
+        return ()
+
+    return source.ask(ask)
 
 
 def url_page(source: CollectionSource, url: str) -> UrlPage:
@@ -142,11 +216,15 @@ def change_page(source: CollectionSource, url: str, old: int | None, new: int | 
         return page_history(store, url, old=old, new=new)
 
 
-def search_page(source: CollectionSource, words: str, *, offset: int, limit: int, as_of: str) -> SearchResults:
+def search_page(
+    source: CollectionSource, words: str, *, offset: int, limit: int, as_of: str, facets: bool = False
+) -> SearchResults:
     """The pages that a query finds."""
     # A collection that may only be read is searched as it was indexed; a crawl with --index keeps its index itself.
     try:
-        return source.ask(lambda collection: collection.search(words, most=limit, offset=offset, as_of=as_of))
+        return source.ask(
+            lambda collection: collection.search(words, most=limit, offset=offset, as_of=as_of, facets=facets)
+        )
     except QueryError as error:
         raise SettingsError(str(error)) from error
 
@@ -180,17 +258,12 @@ def setting_list(source: CollectionSource) -> list[SettingView]:
     ]
 
 
+def limit_list(source: CollectionSource) -> list[str]:
+    """The limits of the crawl, as options."""
+    values = source.settings().as_dict()
+    set_ones = ((name, values[name]) for name in LIMITS if values[name])
+    return [f"--{name.removesuffix('_s').replace('_', '-')} {value:,.10g}" for name, value in set_ones]
+
+
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def pace_sentence(facts: dict[str, Any]) -> str:
-    """One sentence that says why the rate is what it is."""
-    if facts["state"] == "beginning":
-        return "The crawl is about to begin: there is no collection in this folder yet."
-    if facts["state"] == "finished":
-        return "Nothing is queued: every URL that is known was fetched, failed or was dropped."
-    if facts["state"] == "waiting":
-        return f"No crawl is running; {facts['queued']:,} URLs are queued. lycosa crawl --into FOLDER continues."
-    said = facts.get("pace") or facts.get("standing") or "it is fetching as fast as answers come"
-    return f"{said[:1].upper()}{said[1:]}."

@@ -40,18 +40,17 @@ async function post(path, body, undoable) {
   return said;
 }
 
-const SENTENCES = { finished: "Nothing is queued: every URL that is known was fetched, failed or was dropped.", beginning: "The crawl is about to begin: there is no collection in this folder yet." };
 let wasBeginning = document.querySelector(".state [data-fact=state]")?.textContent === "beginning";
 
 function show(facts) {
-  const sentence = SENTENCES[facts.state] || (facts.state === "waiting" ? `No crawl is running; ${number.format(facts.queued)} URLs are queued. lycosa crawl --into FOLDER continues.` : (facts.pace || facts.standing || "it is fetching as fast as answers come") + ".");
   if (wasBeginning && facts.state !== "beginning") { location.reload(); return; }
-  const values = { ...facts, sentence: sentence[0].toUpperCase() + sentence.slice(1) };
+  const values = { ...facts };
   if (!facts.is_crawled) { values.pages_per_s = 0; values.bytes_per_s = 0; }
   for (const each of all("[data-fact]")) { const value = values[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : value; }
   for (const each of all("[data-state]")) each.className = "dot " + facts.state;
   for (const each of all("[data-when]")) each.hidden = !each.dataset.when.split(" ").includes(facts.state);
   for (const each of all("[data-left]")) each.textContent = typeof facts.left_s === "number" ? `, ${shown(facts.left_s, "span")} left` : "";
+  for (const each of all("[data-limit]")) { each.hidden = typeof facts.limit_share !== "number"; each.querySelector("meter").value = facts.limit_share || 0; }
   for (const table of all("[data-bars]")) fillBars(table, facts[table.dataset.bars] || {});
 }
 

@@ -1,0 +1,90 @@
+"""The live page in Chromium, against the simulated web: a crawl is watched, steered, searched and read."""
+
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from proof.ground.browser import Browser, browser
+from tests.cli.command import ended, lycosa, simulated_web, started
+from tests.serve.running import require_chromium, served
+
+PATIENCE_S = 60.0
+
+
+class Viewer:
+    """Somebody who looks at the live page and clicks."""
+
+    def __init__(self, page: Browser, link: str) -> None:
+        self.page, parts = page, urlsplit(link)
+        self._at = f"{parts.scheme}://{parts.netloc}"
+        page.open(link, settle_s=0.1)
+
+    def open(self, path: str) -> None:
+        self.page.open(self._at + path, settle_s=0.1)
+
+    def text(self, selector: str) -> str:
+        return str(self.page.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
+
+    def click(self, selector: str) -> None:
+        self.page.evaluate(f"document.querySelector({selector!r}).click()")
+
+    def fill(self, setting: str, value: str) -> None:
+        form = f"document.querySelector('[data-set={setting}]')"
+        self.page.evaluate(f"{form}.elements.value.value = {value!r}; {form}.requestSubmit()")
+
+    def wait_for(self, selector: str, words: str) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while words not in (found := self.text(selector)) or not found:
+            assert time.monotonic() < deadline, f"{selector} is {found!r}, not {words!r}"
+            self.page.wait(lambda: False, 0.1)
+        return found
+
+
+@pytest.mark.slow
+def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
+    require_chromium()
+    into = tmp_path / "c"
+    web_words = ("--hosts", "2", "--pages", "40", "--robots", "missing=1", "--time-scale", "2000000")
+    with simulated_web(tmp_path, *web_words) as web, browser() as page:
+        crawl = started(*web.crawl(into, "--serve", delay="0.5"))
+        assert crawl.stderr is not None
+        link = next(line for line in crawl.stderr if "the live page is at" in line).split()[-1]
+        viewer = Viewer(page, link)
+        viewer.wait_for("[data-fact=state]", "running")
+        viewer.click("[data-steer=pause]")
+        viewer.wait_for("[data-fact=state]", "paused")
+
+        viewer.open("/settings")
+        viewer.fill("delay_s", "0")
+        viewer.wait_for("#toast button", "Undo")
+        viewer.fill("exclude", "*/nothing-is-here/*")
+        viewer.wait_for("#toast", "continues with these settings")
+        viewer.open("/")
+        viewer.click("[data-steer=resume]")
+        assert page.problems == []
+        said = ended(crawl)
+        assert said.code == 0, said.err
+        kept = (into / "lycosa.toml").read_text()
+        assert "nothing-is-here" in kept
+        assert "delay_s = 0.0" in kept
+
+        with served(into) as second:
+            viewer = Viewer(page, second)
+            page.problems.clear()  # the server of before has ended with its crawl
+            viewer.wait_for("[data-fact=state]", "finished")
+            pages = lycosa("status", into, "--json").facts["pages"]
+            assert viewer.text("[data-fact=pages]") == str(pages)
+            viewer.click("[data-recrawl=all]")
+            viewer.wait_for("#toast", "recrawl begins")
+            viewer.wait_for("[data-fact=state]", "running")
+            viewer.wait_for("[data-fact=state]", "finished")
+            viewer.open("/changes?kind=text")
+            viewer.open(page.evaluate("document.querySelector('tbody th a').getAttribute('href')"))
+            assert viewer.text(".diff ins, .diff del, .diff .words")
+            viewer.open("/search?q=the")
+            assert viewer.text(".results li a")
+            viewer.open("/report")
+            assert "<h1" in "".join(text for url, text in page.texts().items() if url.endswith("/report/page"))
+            assert page.problems == []
