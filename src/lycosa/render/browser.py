@@ -47,8 +47,11 @@ SWITCHES = (
     "--js-flags=--max-old-space-size=512",
 )
 START_S = 20.0  # for a browser to start
-TABS = 6  # pages at a time: most of them wait
-QUIET_S = 0.2  # a page that has asked for nothing and got nothing for so long is ready
+TABS = 8  # pages at a time: most of them wait
+# A page is ready when it has asked for nothing and got nothing for so long, and its document did not grow in another
+# while: React reveals what it has up to 0.3 s late.
+QUIET_S, GROWS_S, LOST_S = 0.25, 0.15, 2.0
+_SIZE = "document.getElementsByTagName('*').length + ' ' + document.documentElement.textContent.length"
 PAGE_S = 30.0  # of its own time, beside what it waits for its requests
 WAITS_S = 300.0  # for its requests: at a delay of a second they take long
 STEP_S = 10.0  # for what a step waits for
@@ -371,6 +374,7 @@ class _Tab:
         await page.route("**/*", self._answer)
         going = asyncio.ensure_future(page.goto(self._job.url, wait_until="domcontentloaded", timeout=0))
         going.add_done_callback(self._opened)
+        page.on("domcontentloaded", self._opened)
         try:
             await self._settle(going)
             for step in self._job.steps:
@@ -388,22 +392,35 @@ class _Tab:
             raise RenderError(f"it is larger than {MOST_HTML_CHARS:,} characters")
         return RenderedDocument(html, tuple(self._led_to), self._requests)
 
-    def _opened(self, going: "asyncio.Future[Any]") -> None:
+    def _opened(self, _: object) -> None:
         self._is_open, self._last = True, self._loop.time()
 
     async def _settle(self, going: "asyncio.Future[Any] | None" = None) -> None:
         """Waits until the page is there and nothing more comes, or it has had its time."""
-        began, waited_before = self._loop.time(), self._waited_s
+        began, waited_before, size = self._loop.time(), self._waited_s, ""
         while True:
             now = self._loop.time()
             waited_s = self._waited_s - waited_before + (now - self._waits_since if self._pending else 0.0)
-            if self._is_open and not self._pending and now - self._last >= QUIET_S:
-                break
+            # A page that wanted to go elsewhere at once may never be said to be there.
+            quiet_s = QUIET_S if self._is_open else LOST_S if self._is_answered else PAGE_S
+            if not self._pending and now - self._last >= quiet_s:
+                before, size = size, await self._size()
+                if size and size == before and not self._pending:
+                    break
+                await asyncio.sleep(GROWS_S)
             if now - began - waited_s > PAGE_S or waited_s > WAITS_S:
                 break
             await asyncio.sleep(0.03)
         if going is not None and going.done() and not self._is_answered and (error := going.exception()) is not None:
             raise error  # after it was answered, it is a script that wanted to go elsewhere
+
+    async def _size(self) -> str:
+        """How large the document is; empty where its scripts are too busy to say."""
+        try:
+            async with asyncio.timeout(1.0):
+                return str(await self._page.evaluate(_SIZE))
+        except TimeoutError:
+            return ""
 
     async def _do(self, step: RenderStep) -> None:
         from playwright.async_api import Error  # lazy: only where pages are rendered
