@@ -11,6 +11,7 @@ from rig import QUICK, Rig, with_rig
 from rough_server import Act, Line, drips, says
 
 from lycosa.fetch.downloader import TransferLimits
+from lycosa.fetch.transfer import MANY_PIECES
 from lycosa.records import Failure, Response, Truncation
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -81,6 +82,19 @@ def test_curl_endless_body_is_cut_at_the_limit_exactly(head: bytes) -> None:
         assert response.body == b"x" * QUICK.body_bytes
 
     ask(drips(head, piece, every_s=0), check)
+
+
+def test_curl_body_of_tiny_chunks_is_whole_in_order_and_cut_when_there_are_too_many() -> None:
+    digits = b"".join(b"%d" % (number % 10) for number in range(5_000))
+    few = b"".join(b"1\r\n%c\r\n" % digit for digit in digits) + b"0\r\n\r\n"
+    limits = TransferLimits(body_bytes=10_000_000)
+    ask(says(CHUNKED + few), lambda response: _is_whole(response, digits), limits=limits)
+
+    def check(response: Response) -> None:
+        assert (response.failure, response.truncated) == (None, Truncation.LENGTH)
+        assert MANY_PIECES < len(response.body) < 2 * MANY_PIECES
+
+    ask(drips(CHUNKED, b"1\r\nx\r\n" * 10_000, every_s=0), check, limits=limits)
 
 
 def test_curl_body_of_exactly_the_limit_is_whole() -> None:

@@ -21,11 +21,13 @@ from lycosa.simweb import (
     DNS,
     DOCUMENT_TROUBLE,
     HOST_TROUBLE,
+    HOSTILE_ROWS,
     ROBOTS,
     ROBOTS_DEFAULTS,
     Audit,
     AuditRules,
     Finding,
+    HostileWeb,
     RunningWeb,
     SimSettings,
     SimWeb,
@@ -33,6 +35,8 @@ from lycosa.simweb import (
     audit_log,
     check_time,
     example_pages,
+    hostile_page,
+    serve_hostile,
     serve_web,
     summarise,
     truth_of,
@@ -127,7 +131,7 @@ def simweb(
         bool, _option(SERVING, None, "Print one JSON object with the ports when the web is ready.", name="--json")
     ] = False,
 ) -> None:
-    if context.invoked_subcommand in ("audit", "troubles"):
+    if context.invoked_subcommand in ("audit", "hostile", "troubles"):
         return
 
     settings = SimSettings(
@@ -284,6 +288,44 @@ def troubles() -> None:
         print(title)
         for name, meaning in knobs.items():
             print(f"  {name:<14} {meaning}")
+
+
+@app.command()
+def hostile(
+    port: Annotated[int, typer.Option(metavar="PORT", help="Serve HTTP on this port; 0 is a free one.")] = 8800,
+    tls_port: Annotated[int, typer.Option(metavar="PORT", help="Serve HTTPS on this port; 0 is a free one.")] = 8843,
+    dns_port: Annotated[int, typer.Option(metavar="PORT", help="Serve names on this port; 0 is a free one.")] = 8853,
+    ca_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the certificate of the authority to this file.")
+    ] = None,
+    seeds: Annotated[bool, typer.Option("--seeds", help="Print the seeds of all hosts when the web is ready.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/hostile.md and exit.")] = False,
+) -> None:
+    """Serve hosts that mean harm, one for each row of docs/hostile.md."""
+    if markdown:
+        print(hostile_page(), end="")
+        return
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+        async with serve_hostile(port=port, tls_port=tls_port, dns_port=dns_port, ca_file=ca_file) as web:
+            if seeds:
+                print("\n".join(web.seed(row) for row in HOSTILE_ROWS), flush=True)
+            print(
+                f"the hostile web: {counted(len(HOSTILE_ROWS), 'host')}, such as {web.seed(HOSTILE_ROWS[0])}\n"
+                f"  names   127.0.0.1:{web.dns_port}\n"
+                f"  crawl   lycosa crawl {web.seed(HOSTILE_ROWS[0])} --into out --dns 127.0.0.1:{web.dns_port}"
+                f" --allow-private {HostileWeb.ALLOWED}\n"
+                "  Ctrl-C ends it",
+                file=sys.stderr,
+                flush=True,
+            )
+            await stop.wait()
+        print(f"served {sum(web.asked.values()):,} requests", file=sys.stderr)
+
+    asyncio.run(main())
 
 
 @app.command()

@@ -133,6 +133,11 @@ class FlowControl:
 LOOK_FIRST_BYTES = 2 * 1024
 LOOK_GROWTH = 1.5
 LOOK_LAST_BYTES = 2 * 1024 * 1024
+# So many pieces of a body are joined at a time: a list of millions takes far more memory than the body, and joining it
+# even more. A body of many pieces that are this small on average is meant to keep us busy, and is cut.
+JOINED_PIECES = 1_024
+MANY_PIECES = 100_000
+SMALL_PIECE_BYTES = 64
 CLOSING_MOST = 10_000  # origins that are remembered to close connections early
 
 _STOP = 0  # fewer bytes than were offered: libcurl ends the transfer
@@ -219,6 +224,7 @@ class Transfer:
         self._hints = ""
         self._next_look_bytes = LOOK_FIRST_BYTES
         self._header_bytes = 0
+        self._joined = self._pieces = 0
         self.body_bytes = 0
         self._phase = Phase.CONNECTING
         self._first_byte_s = 0.0
@@ -364,7 +370,17 @@ class Transfer:
         self._chunks.append(data)
         self.body_bytes += size
         self._heard_s = monotonic()
+        if len(self._chunks) - self._joined >= JOINED_PIECES:
+            self._join_pieces()
         return None if self._cause is None else _STOP
+
+    def _join_pieces(self) -> None:
+        """Makes one chunk of those that were not joined yet; each byte is copied once."""
+        self._pieces += len(self._chunks) - self._joined
+        self._chunks[self._joined :] = [b"".join(self._chunks[self._joined :])]
+        self._joined = len(self._chunks)
+        if self._pieces > MANY_PIECES and self.body_bytes < SMALL_PIECE_BYTES * self._pieces:
+            self._cause = Truncation.LENGTH
 
     def go_on(self) -> None:
         """Takes in what was held. libcurl hands it to `_on_body` before this returns."""
@@ -383,7 +399,9 @@ class Transfer:
     def so_far(self) -> Response:
         """The response as far as it has come, for a watcher."""
         if len(self._chunks) > 1:
+            self._pieces += len(self._chunks) - self._joined
             self._chunks[:] = [b"".join(self._chunks)]
+            self._joined = 1
         grown = max(LOOK_FIRST_BYTES, int(self.body_bytes * LOOK_GROWTH))
         self._next_look_bytes = grown if grown <= LOOK_LAST_BYTES else sys.maxsize
         return Response(

@@ -6,6 +6,9 @@ around it is `protocol`. It is served over loopback sockets by `server`, or with
 perfect crawler finds. Nothing of the product is used here, so both are evidence from outside.
 """
 
+from lycosa.simweb.hostile import ROWS as HOSTILE_ROWS
+from lycosa.simweb.hostile import HostileRow, hostile_page
+from lycosa.simweb.hostile_server import HostileWeb, serve_hostile
 from lycosa.simweb.log import Audit, AuditRules, Finding, LoggedRequest, audit, audit_log, read_log
 from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.simweb.network import check_time
@@ -17,6 +20,7 @@ from lycosa.simweb.web import Answer, SimWeb
 __all__ = [
     "DNS",
     "DOCUMENT_TROUBLE",
+    "HOSTILE_ROWS",
     "HOST_TROUBLE",
     "ROBOTS",
     "ROBOTS_DEFAULTS",
@@ -24,6 +28,8 @@ __all__ = [
     "Audit",
     "AuditRules",
     "Finding",
+    "HostileRow",
+    "HostileWeb",
     "LoggedRequest",
     "MemoryWeb",
     "RunningWeb",
@@ -35,8 +41,10 @@ __all__ = [
     "audit_log",
     "check_time",
     "example_pages",
+    "hostile_page",
     "read_log",
     "run_virtual",
+    "serve_hostile",
     "serve_web",
     "summarise",
     "truth_of",
