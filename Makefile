@@ -11,7 +11,7 @@ BROWSER := .venv/.browser
 # What the native kernel takes part in; tested with the Python twin as well.
 READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
 
-.PHONY: crawl check test lint lab bench chaos fuzz wheels clean
+.PHONY: crawl check test lint lab bench chaos fuzz wheels wheel-check clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -84,12 +84,21 @@ $(VENV):
 	$(PYTHON) -m venv --clear .venv
 	@printf %s "$(CURDIR)" > $@
 
-wheels: $(VENV)            ## wheels of lycosa and, with cargo, of the page kernel for CPython 3.11+ (manylinux), in dist/
+wheels: $(VENV)            ## wheel and sdist of lycosa and, with cargo, a wheel of the page kernel for CPython 3.11+ (manylinux), in dist/
 	@command -v cargo >/dev/null || { echo "make wheels needs cargo, which compiles the page kernel"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9,<2'
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9,<2' 'hatchling>=1.25'
+	$(BIN)/python -m hatchling build --directory dist
 	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --quiet --release --zig --compatibility manylinux2014 --manifest-path native/Cargo.toml --out dist
 	@ls dist
+
+wheel-check: wheels        ## installs what make wheels wrote into an empty environment, and uses it there
+	@rm -rf .venv/clean && $(PYTHON) -m venv .venv/clean
+	.venv/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd .venv/clean && bin/lycosa --version && bin/lycosa doctor --json && bin/lycosa demo --seconds 2
+	.venv/clean/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.tar.gz
+	cd .venv/clean && bin/python -m lycosa --version
+	@rm -rf .venv/clean
 
 clean:
 	rm -rf native/target dist .venv .pytest_cache .mypy_cache .ruff_cache

@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer._click.shell_completion import CompletionItem  # typer has no public name for it
 from typer.core import TyperCommand
 
 from lycosa.cli.options import LycosaGroup
@@ -21,6 +22,8 @@ from lycosa.version import __version__
 
 # These commands install their own handler of Ctrl-C; until then it ends the process at once.
 HANDLE_INTERRUPT_THEMSELVES = ("crawl", "recrawl", "cluster", "serve")
+
+COMPLETION_VARIABLE = "_LYCOSA_COMPLETE"  # set by the scripts of `lycosa completion`
 
 # group -> command -> its module and what it does; a summary fits into a line of 80 columns
 COMMANDS = {
@@ -58,6 +61,8 @@ COMMANDS = {
         "prune": ("forget", "Drop old versions of pages, and free their space."),
         "forget": ("forget", "Take pages out for good and keep them from coming back."),
         "settings": ("crawl", "Print all settings with their defaults."),
+        "doctor": ("doctor", "Check this machine and say what to change before a crawl."),
+        "completion": ("completion", "Print a script that completes words in a shell."),
     },
     "Many machines, publishing, testing": {
         "cluster": ("cluster", "Crawl with many machines."),
@@ -84,6 +89,13 @@ class RootGroup(LycosaGroup):
         module = importlib.import_module(f"lycosa.cli.{MODULES[cmd_name]}")
         found = typer.main.get_group(module.app)
         return found.commands.get(cmd_name, found)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names and summaries, without the import of every module that they would need by get_command."""
+        if incomplete.startswith("-"):
+            return TyperCommand.shell_complete(self, ctx, incomplete)
+        named = [command for name, command in self.commands.items() if name.startswith(incomplete)]
+        return [CompletionItem(command.name, help=command.short_help) for command in named]
 
 
 app = typer.Typer(
@@ -126,6 +138,11 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without the letter gets its number
             stream.reconfigure(errors="backslashreplace")
+    if COMPLETION_VARIABLE in os.environ:
+        # lazy: only a shell that completes a word needs it
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         code = app(prog_name="lycosa", standalone_mode=False)
         sys.stdout.flush()
