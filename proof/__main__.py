@@ -104,6 +104,8 @@ def _list(kind: str, *, is_json: bool) -> None:
     names = registry.names(kind)
     for name in names:
         print(f"{name:<{max(map(len, names))}}  {registry.find(kind, name).summary}")
+    if kind == "bench":
+        print(f"\nscenarios: {', '.join(f'{name} ({bench})' for name, bench in registry.SCENARIOS.items())}")
 
 
 def _put_json(text: bytes) -> None:

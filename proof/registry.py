@@ -13,6 +13,9 @@ from proof.experiment import Experiment
 
 KINDS = {"lab": "experiment", "bench": "benchmark"}  # folder of `proof` → what one of its modules is called
 
+# The scenarios of a comparison of crawlers, by the benchmarks that they are.
+SCENARIOS = {"deep": "peers", "broad": "wide", "big-frontier": "frontier", "resume": "start", "floor": "site"}
+
 
 def names(kind: str) -> list[str]:
     """The names of all modules of a kind, in order of the alphabet."""
@@ -23,6 +26,8 @@ def names(kind: str) -> list[str]:
 def find(kind: str, name: str) -> Experiment:
     """The experiment of that name; `SettingsError` if there is none."""
     known = names(kind)
+    if kind == "bench":
+        name = SCENARIOS.get(name, name)
     if name not in known:
         raise SettingsError(f"no {KINDS[kind]} is called {name!r}; known: {', '.join(known)}")
     found = getattr(importlib.import_module(f"proof.{kind}.{name.replace('-', '_')}"), "EXPERIMENT", None)

@@ -31,11 +31,22 @@ UNLIMITED = "1000000"  # requests a second, and links from the first page to the
 OTHER_PAGES = "most pages that only one of two crawlers has, guessed folders apart"
 
 
+class PageWork(NamedTuple):
+    """What a crawler does for a page, as it is started here; empty: nothing."""
+
+    robots: str = ""
+    dedupe: str = "URLs"
+    archive: str = ""
+    resume: str = ""
+    parse: str = "links"
+    indexes: str = ""
+
+
 class Peer(NamedTuple):
-    """A crawler: how it is started in a folder of its own, and what it does a page beyond fetching and parsing."""
+    """A crawler: how it is started in a folder of its own, and what it does for a page."""
 
     command: Callable[[Nginx, RealSite, Path], list[str | Path]]
-    does: str
+    does: PageWork
     may: int = 0  # an exit code that is no failure
 
 
@@ -71,16 +82,31 @@ def wget2_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Pa
     return [*peers.wget2(), "--quiet", *follow, server.origin + site.start]
 
 
+def crawlee_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Path]:
+    return [peers.crawlee(), peers.CRAWLEE_SPIDER, server.origin + site.start, str(CONNECTIONS)]
+
+
+def colly_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Path]:
+    return [peers.colly(), server.origin + site.start, str(CONNECTIONS)]
+
+
+def nutch_command(_server: Nginx, _site: RealSite, _folder: Path) -> list[str | Path]:
+    return [peers.nutch()]
+
+
 PEERS = {
     OURS: Peer(
         lambda server, site, folder: crawl_command(server, site, folder / "crawl"),
-        "robots, dedupe of URLs and content, WARC, resume, link index, change parameters, budgets",
+        PageWork("yes", "URLs, content, near-copies", "WARC", "yes", "links, text, change codes", "links, budgets"),
     ),
-    "Scrapy": Peer(scrapy_command, "robots, dedupe of URLs; keeps nothing"),
-    "Heritrix": Peer(heritrix_command, "robots, dedupe of URLs, WARC, resume"),
-    "katana": Peer(katana_command, "dedupe of URLs and content; keeps the URLs; no robots"),
-    SPIDER: Peer(spider_command, "robots, dedupe of URLs; keeps nothing"),
-    "wget2": Peer(wget2_command, "robots, dedupe of URLs; keeps the files", may=8),  # 8: some URL was not found
+    "Scrapy": Peer(scrapy_command, PageWork("yes")),
+    "Heritrix": Peer(heritrix_command, PageWork("yes", archive="WARC", resume="yes")),
+    "katana": Peer(katana_command, PageWork(dedupe="URLs, content", archive="URLs only")),
+    SPIDER: Peer(spider_command, PageWork("yes")),
+    "Crawlee": Peer(crawlee_command, PageWork("yes")),
+    "Colly": Peer(colly_command, PageWork("yes")),
+    "Nutch": Peer(nutch_command, PageWork()),
+    "wget2": Peer(wget2_command, PageWork("yes", archive="files"), may=8),  # 8: some URL was not found
 }
 
 
@@ -147,14 +173,15 @@ def _report(run: Run, ran: dict[str, list[PeerTurn]], absent: dict[str, str]) ->
         [_row(name, taken, ours) for name, taken in ran.items()],
         title="medians of the rounds",
     )
+    work = [[name, *(word or "no" for word in PEERS[name].does)] for name in ran]
+    run.table(["", *PageWork._fields], work, title="what each one does for a page")
     others = 0
-    for name, peer in PEERS.items():
+    for name in PEERS:
         if name in absent:
             run.remark(f"{name} left out: {absent[name]}")
             for figure in (_rate(name), _cpu(name)):
                 run.leave_out(figure, absent[name])
             continue
-        run.remark(f"{name}: {peer.does}")
         if name == OURS:
             continue
         run.figure(_rate(name), median(_rates(ran[name], ours)), "×")
@@ -201,7 +228,7 @@ def _row(name: str, taken: list[PeerTurn], ours: list[PeerTurn]) -> list[str | i
 
 EXPERIMENT = Experiment(
     name="peers",
-    summary="one site as fast as it goes, beside Scrapy, Heritrix, katana, spider and wget2, in turns",
+    summary="one site as fast as it goes, beside Scrapy, Heritrix, katana, spider, Crawlee, Colly and wget2, in turns",
     run=measure,
     runs=3,
     choices=tuple(PEERS),

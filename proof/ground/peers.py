@@ -27,6 +27,8 @@ SCRAPY = "scrapy==2.*"
 HERITRIX = "3.13.0"
 KATANA = "github.com/projectdiscovery/katana@v1.6.1"
 SPIDER = "2.53.9"
+CRAWLEE = "crawlee[parsel]==1.*"
+COLLY = "v2.3.0"
 REPLAYWEBPAGE = "2.4.6"
 WGET2 = ("wget2", "libwget0", "libgpgme11", "libassuan0", "libgpg-error0")
 # Of the crate's features only what a crawl by plain requests needs: the others cost it time.
@@ -61,6 +63,8 @@ _RULES = "org.archive.modules.deciderules"
 _QUIET = "handlers=java.util.logging.ConsoleHandler\njava.util.logging.ConsoleHandler.level=WARNING\n"
 
 SCRAPY_SPIDER = Path(__file__).with_name("scrapy_spider.py")
+CRAWLEE_SPIDER = Path(__file__).with_name("crawlee_spider.py")
+COLLY_PEER = Path(__file__).with_name("colly_peer.go")
 
 
 def say(words: str) -> None:
@@ -142,6 +146,30 @@ def spider() -> Path:
         shutil.copy(built / "release" / "spider-peer", folder)
 
     return _installed(f"spider-{SPIDER}", "cargo", install) / "spider-peer"
+
+
+def crawlee() -> Path:
+    """A Python that has Crawlee with its parser of lxml."""
+    return environment("crawlee", CRAWLEE)
+
+
+def colly() -> Path:
+    """A small program around the module (`colly_peer.go`), built by go."""
+
+    def install(folder: Path) -> None:
+        shutil.copy(COLLY_PEER, folder / "main.go")
+        _run(["go", "mod", "init", "colly-peer"], cwd=folder)
+        _run(["go", "get", f"github.com/gocolly/colly/v2@{COLLY}"], cwd=folder)
+        _run(["go", "build", "-o", "colly-peer", "."], cwd=folder)
+
+    return _installed(f"colly-{COLLY}", "go", install) / "colly-peer"
+
+
+def nutch() -> Path:
+    """LycosaError in any case: without its plugins Nutch has no protocol to fetch by."""
+    raise LycosaError(
+        "the registry has Nutch's core (org.apache.nutch:nutch:1.22) and none of its plugins, protocol-http among them"
+    )
 
 
 def wget2() -> list[str]:

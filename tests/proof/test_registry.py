@@ -7,7 +7,7 @@ import pytest
 
 import proof.lab
 from lycosa.errors import SettingsError
-from proof.registry import find, names
+from proof.registry import SCENARIOS, find, names
 
 
 def test_find_unknown_name_says_the_known_ones(samples: None) -> None:
@@ -36,3 +36,8 @@ def test_find_bad_module_says_what_is_wrong(
 @pytest.mark.parametrize("name", names("lab"))
 def test_find_each_experiment_has_its_modules_name(name: str) -> None:
     assert find("lab", name).name == name
+
+
+@pytest.mark.parametrize(("scenario", "benchmark"), SCENARIOS.items())
+def test_find_scenario_is_the_benchmark_that_measures_it(scenario: str, benchmark: str) -> None:
+    assert find("bench", scenario).name == benchmark
