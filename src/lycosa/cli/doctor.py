@@ -43,7 +43,9 @@ SLOWEST_SYNC_S = 0.2
 SLOWEST_WRITE_BYTES_S = 20e6
 SYNCS, SYNC_BYTES, WRITE_BYTES = 5, 64 * 1024, 16 * 1024 * 1024
 REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "ceph", "glusterfs", "afs")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# As the renderer looks for them (render/browser.py), which takes the path of the variable before all of them.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+BROWSER_VARIABLE = "LYCOSA_CHROMIUM"
 EARLIEST_YEAR = 2025  # a clock that was never set shows an earlier one
 UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 EXTRAS = {
@@ -53,6 +55,7 @@ EXTRAS = {
     "cluster": "crawls with many machines, and --workers",
     "article": "--extractor article",
     "pdf": "the text of PDF documents",
+    "render": "rendering of pages in a browser",
     "images": "changes of images by their pixels",
     "apprise": "news of changes to chats, mail and phones",
     "identity": "signed requests",
@@ -248,9 +251,14 @@ def _install(extra: str) -> str:
 
 
 def _browser() -> MachineCheck:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    wanted = os.environ.get(BROWSER_VARIABLE)
+    names = (wanted,) if wanted else BROWSERS
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None and wanted:
+        advice = f"set {BROWSER_VARIABLE} to the path of Chromium, or unset it"
+        return MachineCheck("chromium", CheckState.ATTENTION, f"there is no program {wanted}", advice)
     if path is None:
-        found = "missing; tests of pages in a browser are skipped"
+        found = "missing; for rendering of pages in a browser"
         return MachineCheck("chromium", CheckState.OPTIONAL, found, "apt-get install chromium")
     return MachineCheck("chromium", CheckState.OK, path)
 
