@@ -273,3 +273,16 @@ def test_example_of_the_documentation_is_a_login() -> None:
     (table,) = CrawlSettings(**tomllib.loads(example)).logins
 
     assert read_login(table).fields == (("user", "ann"), ("password", "${SHOP_PASSWORD}"))
+
+
+def test_links_out_of_scope_are_checked_by_a_crawl_that_logs_in(tmp_path: Path) -> None:
+    with running(lambda asked: page(text="outside")) as other:
+        site = MemberSite(2)
+        with running(lambda asked: site(asked) if asked.path != "/p1" else page(f"{other.origin}/x")) as server:
+            stats = crawl(
+                tmp_path / "c", server.origin, logins=[rule(server.origin)], scope="host", external=True, pages=50
+            )
+
+    assert (stats.pages, stats.external, site.logins) == (2, 1, 1)
+    assert other.paths()[-1] == "/x"
+    assert not other.got("s3cr3t")

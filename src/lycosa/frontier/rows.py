@@ -12,7 +12,7 @@ what collections on disk have: nothing here is renumbered or moved.
 
 import struct
 from collections.abc import Sequence
-from enum import IntEnum, StrEnum
+from enum import IntEnum, StrEnum, unique
 from functools import lru_cache
 from typing import Protocol
 
@@ -78,6 +78,7 @@ class Reason(StrEnum):
 _REASONS = list(Reason)
 
 
+@unique
 class RequestKind(IntEnum):
     """What a queued URL is asked for. Values are stored: never renumber."""
 
@@ -88,9 +89,10 @@ class RequestKind(IntEnum):
     TABLE = 4  # never queued: a table of links is asked for beside its document
     REQUISITE = 5  # what a page needs to be shown; `hops` has how far it is from the page (`requisite_hops`)
     EXTERNAL = 6  # out of scope: it is checked, and neither kept nor followed
-    LOGIN = 6  # never queued: a step of a login, asked for when a session needs it
+    LOGIN = 7  # never queued: a step of a login, asked for when a session needs it
 
 
+@unique
 class Origin(IntEnum):
     """How a URL became known. Values are stored: never renumber."""
 
