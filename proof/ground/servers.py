@@ -125,6 +125,24 @@ def simulated_web(
         server.stdout.close()
 
 
+@contextlib.contextmanager
+def live_page(path: Path) -> Iterator[str]:
+    """`lycosa serve`: the link to open."""
+    server = subprocess.Popen(
+        lycosa("serve", path, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert server.stdout is not None
+    try:
+        link = server.stdout.readline().strip()
+        if not link:
+            raise LycosaError(f"lycosa serve {path} did not start")
+        yield link
+    finally:
+        server.terminate()
+        server.wait(timeout=START_S)
+        server.stdout.close()
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from proof.ground.browser import Browser, browser
+from proof.ground.servers import live_page
 from tests.cli.command import ended, lycosa, simulated_web, started
-from tests.serve.running import require_chromium, served
+from tests.serve.running import require_chromium
 
 PATIENCE_S = 60.0
 
@@ -70,7 +71,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
         assert "nothing-is-here" in kept
         assert "delay_s = 0.0" in kept
 
-        with served(into) as second:
+        with live_page(into) as second:
             viewer = Viewer(page, second)
             page.problems.clear()  # the server of before has ended with its crawl
             viewer.wait_for("[data-fact=state]", "finished")

@@ -11,9 +11,10 @@ from lycosa.api import Collection
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from proof.ground.browser import browser
+from proof.ground.servers import live_page
 from tests.serve.client import Client
 from tests.serve.hostile_site import INJECTIONS, WORD, address, crawl_hostile, hostile_strings
-from tests.serve.running import require_chromium, served
+from tests.serve.running import require_chromium
 
 COPIES = "http://127.0.0.1:1/secret/"
 FIXED = ["/", "/hosts", "/urls", "/changes", f"/search?q={WORD}", "/graph", "/settings", "/log"]
@@ -80,7 +81,7 @@ def test_what_a_site_writes_is_text_on_every_page(hostile: Path, hostile_client:
 @pytest.mark.slow
 def test_nothing_of_a_site_runs_in_a_browser_and_the_layout_holds(hostile: Path) -> None:
     require_chromium()
-    with served(hostile) as link, browser() as page:
+    with live_page(hostile) as link, browser() as page:
         page.resize(400)
         page.open(link)
         at = urlsplit(link)

@@ -1,5 +1,6 @@
 """Pages, API and metrics show the numbers of the collection, and say what cannot be."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.crawl.memory_crawl import crawl, front
 from tests.serve.client import Client
 from tests.serve.conftest import TOKEN, WEB
 
+DEPLOY = Path(__file__).parents[2] / "deploy"
+METRIC = re.compile(r"lycosa_\w+")
 PAGES = [
     "/",
     "/hosts",
@@ -58,6 +61,17 @@ def test_metrics_are_what_prometheus_reads(client: Client) -> None:
     assert counts == sorted(counts)
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
+
+
+def test_dashboard_names_metrics_that_exist(client: Client) -> None:
+    there = set(re.findall(r"^(lycosa_\w+)", client.get("/metrics").text, re.M))
+    there |= set(re.findall(r"^# TYPE (lycosa_\w+)", client.get("/metrics").text, re.M))
+    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+    asked = {
+        name for panel in dashboard["panels"] for each in panel["targets"] for name in METRIC.findall(each["expr"])
+    }
+    assert len(asked) > 15
+    assert asked <= there
 
 
 def test_host_and_url_have_pages_of_their_own(client: Client, front_page: str) -> None:

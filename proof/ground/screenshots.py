@@ -1,0 +1,81 @@
+"""Pictures of every page of the live page: python -m proof.ground.screenshots FOLDER
+
+A simulated web is crawled, changes, is visited again, and is crawled further while the pictures are taken: of every
+page, at 1280 and 400 pixels, light and dark. Look at them after a change of the templates; some are in docs/pictures.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from lycosa.api import Collection
+from proof.ground.browser import Browser, browser
+from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.servers import live_page, simulated_web
+
+WIDTHS = (1280, 400)
+WEB = ("--hosts", "40", "--pages", "20000", "--rtt", "80", "--rtt-spread", "0.8", "--time-scale", "200000")
+TROUBLE = ("--trouble", "not-found=0.03", "--trouble", "error=0.02", "--trouble", "unavailable=0.2")
+PAGES, PAGES_BEFORE_PICTURES = 400, 20.0
+
+
+def collected(web_options: list[str], front: str, into: Path) -> None:
+    """A collection with changes, an index and links."""
+    words: list[str | Path] = ["--into", into, "--scope", "any", "--delay", "0.05", "--quiet", *web_options]
+    run_command(lycosa("crawl", front, "--pages", str(PAGES), *words), may=3)
+    run_command(lycosa("recrawl", into, "--all", "--quiet"), may=3)
+    run_command(lycosa("index", into))
+
+
+def pages_of(into: Path) -> dict[str, str]:
+    """Every page by a name for its picture."""
+    with Collection(into) as collection:
+        changed = collection.changes(kinds=("text",), most=1)
+        host = max(collection.hosts(), key=lambda each: each.pages).host
+        copies = next(iter(collection.duplicates()), None)
+    url = quote(changed[0].url if changed else f"{host}/")
+    found = {name: f"/{name}" for name in ("hosts", "urls", "changes", "report", "graph", "settings", "log", "shards")}
+    found |= {"overview": "/", "search": "/search?q=the", "host": f"/host?host={quote(host)}", "empty": "/hosts?q=none"}
+    found |= {"url": f"/url?url={url}", "change": f"/change?url={url}", "neighbours": f"/graph?url={url}"}
+    found |= {"copies": f"/copies?url={quote(copies.url)}"} if copies else {}
+    return found
+
+
+def take(page: Browser, link: str, pages: dict[str, str], folder: Path) -> None:
+    """All pictures, and a line for each page that is wider than its window."""
+    at = urlsplit(link)
+    page.open(link)
+    for is_dark in (False, True):
+        for width in WIDTHS:
+            page.resize(width, 900 if width == WIDTHS[0] else 800, is_dark=is_dark)
+            for name, path in pages.items():
+                page.open(f"{at.scheme}://{at.netloc}{path}", settle_s=0.4)
+                page.screenshot(folder / f"{name}-{width}-{'dark' if is_dark else 'light'}.png")
+                if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
+                    print(f"{name} is {wide} wide at {width}")
+    for problem in page.problems:
+        print(problem)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    with scratch() as work, simulated_web(work / "web.jsonl", *WEB, *TROUBLE) as web:
+        into = work / "my-crawl"
+        collected(web.options(), web.front_page(), into)
+        running = subprocess.Popen(
+            lycosa("crawl", "--into", into, "--pages", "20000", "--delay", "1", "--quiet"), stderr=subprocess.DEVNULL
+        )
+        try:
+            with live_page(into) as link, browser() as page:
+                time.sleep(PAGES_BEFORE_PICTURES)  # so that charts have something to show
+                take(page, link, pages_of(into), folder)
+        finally:
+            running.terminate()
+            running.wait(timeout=60)
+
+
+if __name__ == "__main__":
+    main()
