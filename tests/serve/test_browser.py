@@ -83,7 +83,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
             viewer.wait_for("[data-fact=state]", "finished")
             viewer.open("/changes?kind=text")
             viewer.open(page.evaluate("document.querySelector('tbody th a').getAttribute('href')"))
-            assert viewer.text(".diff ins, .diff del, .diff .words")
+            assert viewer.text(".diff ins, .diff del")
             viewer.open("/search?q=the")
             assert viewer.text(".results li a")
             viewer.open("/report")

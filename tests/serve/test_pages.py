@@ -11,6 +11,7 @@ import pytest
 from lycosa.api import Collection
 from lycosa.crawl import Sample
 from lycosa.serve.live import chart_points
+from lycosa.serve.pages import changed_words
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from lycosa.settings import SETTINGS
@@ -159,6 +160,11 @@ def test_shards_have_a_page_of_their_own(tmp_path: Path) -> None:
     assert [(each["name"], each["pages"]) for each in sharded.get("/api/v1/shards").facts] == [("a", 3), ("b", 3)]
     assert 'href="/shards"' in sharded.get("/").text
     source.close()
+
+
+def test_changed_words_stand_in_their_own_column() -> None:
+    assert changed_words("a [-b-]{+c+} d") == [("", "a "), ("gone", "b"), ("new", "c"), ("", " d")]
+    assert changed_words("[not a mark] {+never closed") == [("", "[not a mark] {+never closed")]
 
 
 def test_seeds_of_private_addresses_are_refused(client: Client) -> None:

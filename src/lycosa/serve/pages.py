@@ -4,6 +4,7 @@ Whatever came from a crawled page is text in a template that escapes it. The sto
 it is replayed on an origin of its own (`lycosa.replay`). The report is a document with a policy of its own.
 """
 
+import re
 import threading
 import time
 from importlib.resources import files
@@ -44,6 +45,7 @@ RANKED_SHOWN = 50
 HOST_COLUMNS = ("host", "pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries")
 CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
 STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+_CHANGED_WORDS = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}")  # as `recrawl.change.diff` writes them
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -89,6 +91,7 @@ class PageRenderer:
         )
         self._jinja.globals.update(
             structure=_structure,
+            changed_words=changed_words,
             stamp=_stamp,
             link=link_to,
             name=source.path.resolve().name,
@@ -244,6 +247,16 @@ def _distribution(values: list[float]) -> list[tuple[float, float]]:
     count = len(values)
     places = sorted({min(count, round(count ** (step / 60))) for step in range(61)} - {0}) if count else []
     return [(values[place - 1] * count, place / count) for place in places if values[place - 1] > 0]
+
+
+def changed_words(line: str) -> list[tuple[str, str]]:
+    """The parts of a line of a difference by words: "", "gone" or "new", and the text."""
+    found, end = list[tuple[str, str]](), 0
+    for match in _CHANGED_WORDS.finditer(line):
+        found.append(("", line[end : match.start()]))
+        found.append(("gone", match[1]) if match[1] is not None else ("new", match[2]))
+        end = match.end()
+    return [part for part in (*found, ("", line[end:])) if part[1]]
 
 
 def _structure(found: Any) -> list[tuple[str, Any]]:

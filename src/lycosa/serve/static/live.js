@@ -20,6 +20,8 @@ function ownTime(root = document) {
   }
 }
 
+for (const each of all("option[data-at]")) each.textContent = each.textContent.split(" · ")[0] + " · " + new Date(each.dataset.at).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
+
 function toast(words, undo) {
   const box = document.getElementById("toast");
   box.textContent = words;
