@@ -40,10 +40,15 @@ def browsers() -> list[int]:
     return [pid for pid in descendants(os.getpid()) if b"--lycosa-browser=" in command_line(pid)]
 
 
+def memory() -> tuple[float, float]:
+    """That of this process, and of its browser and driver."""
+    return private_mb(os.getpid()), sum(private_mb(pid) for pid in descendants(os.getpid()))
+
+
 async def kill_browsers(times: int, done: list[float]) -> None:
     while len(done) < times:
         await asyncio.sleep(KILL_EVERY_S)
-        if pids := browsers():
+        if pids := await asyncio.to_thread(browsers):
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -53,8 +58,8 @@ async def kill_browsers(times: int, done: list[float]) -> None:
 async def watch_memory(samples: list[tuple[int, float, float]], running: Crawl) -> None:
     while True:
         await asyncio.sleep(1.0)
-        others = sum(private_mb(pid) for pid in descendants(os.getpid()))
-        samples.append((running.stats().pages, private_mb(os.getpid()), others))
+        own, others = await asyncio.to_thread(memory)  # on a thread: all processes are looked at
+        samples.append((running.stats().pages, own, others))
 
 
 async def crawl(url: str, into: Path, kills: int) -> dict[str, object]:
