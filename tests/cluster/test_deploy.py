@@ -96,3 +96,32 @@ def test_units_start_a_node_again(name: str) -> None:
     unit.read(DEPLOY / "systemd" / name)
     assert unit["Service"]["Restart"] == "on-failure"
     assert " start " in unit["Service"]["ExecStart"]
+
+
+def test_compose_file_crawls_into_a_volume_and_shows_it_on_loopback_only() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for service in services.values():
+        parse(typer.main.get_command(app), shlex.split(re.sub(r"\$\{[^}]*\}", "a-token", service["command"])))
+        assert service["volumes"] == ["data:/data"]
+    assert " --into /data/example " in services["crawl"]["command"]
+    assert services["serve"]["command"].startswith("serve /data/example ")
+    assert all(port.startswith("127.0.0.1:") for port in services["serve"]["ports"])
+    assert (DEPLOY.parent / services["crawl"]["build"]["dockerfile"]).is_file()
+
+
+def test_images_get_all_that_the_packages_are_built_from() -> None:
+    kept = {line[1:] for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (DEPLOY / "crawl.Dockerfile").read_text(), re.MULTILINE)
+    assert {name for line in copied for name in line.split()} == kept
+    assert all((DEPLOY.parent / name).exists() for name in kept)
+
+
+def test_unit_of_a_crawl_is_accepted_and_continues_it() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "systemd" / "lycosa-crawl@.service")
+    program, *words = shlex.split(unit["Service"]["ExecStart"].replace("%i", "example"))
+    assert program.endswith("/lycosa")
+    parse(typer.main.get_command(app), words)
+    assert unit["Service"]["Restart"] == "on-failure"
+    assert unit["Service"]["RestartPreventExitStatus"].split() == ["2", "4"]
