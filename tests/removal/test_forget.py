@@ -12,11 +12,13 @@ from warcio.archiveiterator import ArchiveIterator
 import lycosa
 from lycosa.crawl import Recrawl
 from lycosa.errors import NoPage, SettingsError
+from lycosa.inspect import open_to_read, stats_of
+from lycosa.notify import Notice, NoticeOutbox
 from lycosa.records import Family
 from lycosa.removal import ArchiveRemoval, forget, plan_removal, undo_forget
 from lycosa.settings import to_toml
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import CollectionStore, Forgotten, State, read_entry
+from lycosa.store import Batch, CollectionStore, Forgotten, State, read_entry
 from lycosa.store.warc_edit import blank_member
 from proof.ground.memory_cluster import crawl as cluster_crawl
 from tests.crawl.consistency import problems
@@ -294,3 +296,36 @@ def test_removal_killed_at_any_write_leaves_a_whole_collection_and_ends_right_wh
         shutil.rmtree(path)
     else:
         pytest.fail("the removal never ended")
+
+
+def test_changes_of_a_forgotten_page_are_told_to_nobody(tmp_path: Path) -> None:
+    path = crawled(tmp_path / "c")
+    with CollectionStore.open(path) as collection:
+        outbox, batch = NoticeOutbox(collection.state, ["webhook:a"]), Batch()
+        for number, url in enumerate((SECRET, f"{FIRST}plain", f"{OTHER}x")):
+            outbox.append(batch, Notice(str(number), url, 1.0, "changed", "content", added=(WORD,)))
+        collection.commit(batch, sync=True)
+    forget(path, [SECRET])
+    with CollectionStore.open(path) as collection:
+        outbox = NoticeOutbox(collection.state, ["webhook:a"])
+        assert [notice.url for _, notice in outbox.pending("webhook:a", 9)] == [f"{FIRST}plain", f"{OTHER}x"]
+    forget(path, [f"{FIRST}plain", "127.0.0.2"])
+    with CollectionStore.open(path) as collection:
+        assert NoticeOutbox(collection.state, ["webhook:a"]).waiting("webhook:a") == 0
+    assert [trace for trace in traces(path, WORD) if "notice" in trace] == []
+
+
+@pytest.mark.parametrize("entry", ["127.0.0.2", f"{OTHER}i.png"])
+def test_crawl_with_a_limit_of_pages_ends_after_queued_requisites_were_forgotten(tmp_path: Path, entry: str) -> None:
+    site = {FIRST: f"<img src={OTHER}i.png>" + links("a", "b"), f"{FIRST}a": "<p>A</p>", f"{FIRST}b": "<p>B</p>"}
+    path = tmp_path / "c"
+    crawl_site(path, lambda url: site.get(url, 503), requisites=True, pages=1, time_s=5)
+    with open_to_read(path) as collection:
+        assert stats_of(collection).requisites_queued == 1
+    forget(path, [entry])
+    with open_to_read(path) as collection:
+        assert stats_of(collection).requisites_queued == 0
+    assert traces(path, "via:") == []
+    _, stats = crawl_site(path, site.get, requisites=True, pages=2, time_s=500)
+    assert stats.pages == 2
+    assert stats.seconds < 400  # it ended by its limit of pages, not by that of time

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lycosa.mapping import AddressGuard
 from lycosa.notify.notifier import NotDelivered, Notifier, Target
-from lycosa.notify.outbox import Notice, NoticeOutbox, untold
+from lycosa.notify.outbox import Notice, NoticeOutbox, delete_notices, untold
 from lycosa.notify.webhook import SECRET_FILE, WebhookTarget, refuse_private_webhook, webhook_secret
 from lycosa.settings import CrawlSettings
 from lycosa.store import sharded_parent
@@ -20,7 +20,10 @@ from lycosa.store import sharded_parent
 if TYPE_CHECKING:
     from lycosa.crawl import Parts, Shard
 
-__all__ = ["NotDelivered", "Notice", "NoticeOutbox", "Notifier", "Target", "make_notifier", "require_targets", "untold"]
+__all__ = [
+    "NotDelivered", "Notice", "NoticeOutbox", "Notifier", "Target", "delete_notices", "make_notifier",
+    "require_targets", "untold",
+]  # fmt: skip
 
 
 def make_notifier(shard: "Shard", parts: "Parts") -> Notifier:

@@ -9,7 +9,7 @@ what comes from then on; one that replaces another of its kind goes on where tha
 acknowledged are deleted. Filled by `Notifier.take`, emptied by `acknowledge`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -57,8 +57,10 @@ class NoticeOutbox:
         for name in gone:
             batch.delete(Family.META, _TOLD + name.encode())
         self._told = {name: known[name] if name in known else _begins_at(name, gone, self.next - 1) for name in targets}
-        for name, told in self._told.items():
-            batch.put(Family.META, _TOLD + name.encode(), _packed(told))
+        for name in targets:
+            if not self.pending(name, 1):  # the rest was forgotten (`delete_notices`)
+                self._told[name] = self.next - 1
+            batch.put(Family.META, _TOLD + name.encode(), _packed(self._told[name]))
         state.write(batch)
 
     def __repr__(self) -> str:
@@ -95,6 +97,13 @@ class NoticeOutbox:
 def untold(state: State) -> int:
     """How many changes wait for an acknowledgement; of all shards, if the state is that of several."""
     return state.count(Family.META, _ROW, _ROW[:-1] + b";")
+
+
+def delete_notices(state: State, batch: Batch, is_gone: Callable[[str], bool]) -> None:
+    """Deletes the changes of URLs that are gone: nobody hears of them any more."""
+    for key, value in state.walk(Family.META, _ROW, _ROW[:-1] + b";"):
+        if is_gone(_decode(value).url):
+            batch.delete(Family.META, key)
 
 
 def _packed(number: int) -> bytes:

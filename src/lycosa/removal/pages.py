@@ -25,6 +25,7 @@ from lycosa.duplicates import INDEX_FOLDER
 from lycosa.errors import SettingsError
 from lycosa.frontier import HostRow, QueueEntry, RequestKind, UrlRow, UrlState, pack_host, unpack_host
 from lycosa.graph import LINK_INDEX_FOLDER, cut_feed, rebuild_link_index
+from lycosa.notify import delete_notices
 from lycosa.records import Family
 from lycosa.recrawl import due_key, history_rows, split_change_key, unpack_change, visit_of
 from lycosa.removal.archive import OwnBodies, blank_gone, rewrite_without
@@ -54,6 +55,8 @@ AT_ONCE = 1_000  # rows or records in a commit
 _KEY_END = b"\0"
 _SHA1_BYTES, _DIGEST_BYTES = 20, 16
 _LEARNED = (b"mind:", b"plain:", b"copy:")  # rows of what is learned of a host, before its key
+_VIA = b"via:"  # before the key of a requisite -> the page that needs it
+_OF_URL = (EVERY, b"drop:", _VIA)  # rows of a URL, before its key
 _MOMENT, _IMPORTED = b"moment", b"import:"  # the latter + a payload -> the key of the URL that had it
 
 
@@ -275,7 +278,7 @@ class _ShardRemoval:
             families = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.VISIT, Family.CHANGE, Family.HOST)
             for family in families:
                 batch.delete_range(family, start, end)
-            for name in _LEARNED:
+            for name in (*_LEARNED, *_OF_URL):
                 batch.delete_range(Family.META, name + start, name + end)
         for key, value in self._state.walk(Family.DOC, CLAIMED_PREFIX, CLAIMED_PREFIX[:-1] + b";"):
             if self._keys.has(value[_SHA1_BYTES:]):
@@ -283,6 +286,10 @@ class _ShardRemoval:
         for key, value in self._state.walk(Family.META, _IMPORTED, _IMPORTED[:-1] + b";"):
             if self._keys.has(value):
                 batch.delete(Family.META, key)
+        for key, value in self._state.walk(Family.META, _VIA, _VIA[:-1] + b";"):
+            if self._forgotten.has_href(value.decode("utf-8", "replace")):
+                batch.delete(Family.META, key)
+        delete_notices(self._state, batch, self._forgotten.has_href)
         batch.delete(Family.META, _MOMENT)
         self._commit(batch)
 
@@ -311,7 +318,8 @@ class _ShardRemoval:
             batch.delete(Family.CHANGE, found)
         if visit is not None:
             batch.delete(Family.DUE, due_key(key, visit))
-        batch.delete(Family.META, EVERY + key)
+        for name in _OF_URL:
+            batch.delete(Family.META, name + key)
         for family in (Family.PAGE, Family.LINK, Family.VISIT):
             batch.delete(family, key)
 
@@ -346,7 +354,9 @@ class _ShardRemoval:
                 key = host_key + _KEY_END + entry.path.encode()
                 if not self._keys.has(key):
                     continue
-                self._uncount_host(HostRow(queued=1, revisits=_is_revisit(entry), gave_up=row.gave_up), hosts=0)
+                is_requisite = entry.kind is RequestKind.REQUISITE
+                one = HostRow(queued=1, revisits=_is_revisit(entry), requisites=is_requisite, gave_up=row.gave_up)
+                self._uncount_host(one, hosts=0)
                 row.take_out(entry)
                 batch.delete(Family.QUEUE, queue_key)
                 if not _is_revisit(entry):
@@ -362,6 +372,7 @@ class _ShardRemoval:
         else:
             totals.queued -= waiting
             totals.revisiting -= row.revisits
+            totals.requisites_queued -= row.requisites
 
     def _commit(self, batch: Batch) -> None:
         for host_key, row in self._hosts.items():
