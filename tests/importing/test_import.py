@@ -13,6 +13,7 @@ from lycosa.errors import LycosaError, SettingsError, StoreError
 from lycosa.importing import ImportProgress, ImportResult, import_archives
 from lycosa.importing import plan as plan_module
 from lycosa.inspect import ChangeFilter, StoredPages, list_changes, open_to_read, page_history, page_of, stats_of
+from lycosa.removal import forget
 from lycosa.simweb import SimSettings, SimWeb
 from tests.cli.command import ended, lycosa, started
 from tests.crawl.consistency import problems
@@ -403,3 +404,12 @@ def test_command_imports_searches_links_and_goes_on_crawling_only_when_asked(tmp
     assert (facts["pages"], facts["queued"], facts["known"]) == (2, 0, 2)
     gone_on = lycosa("crawl", "--into", path, "--quiet", "--json")
     assert json.loads(gone_on.out)["requests"] == facts["requests"], "nobody is asked"
+
+
+def test_rules_of_a_forgotten_host_do_not_come_back(tmp_path: Path) -> None:
+    robots = record("response", "https://gone.test/robots.txt", answer(b"User-agent: zither"))
+    other = record("response", URL, answer(page("here")))
+    import_archives([write(tmp_path / "a.warc", other)], tmp_path / "c")
+    forget(tmp_path / "c", ["gone.test"])
+    found = import_archives([write(tmp_path / "b.warc", robots)], tmp_path / "c")
+    assert (found.imported, found.left_out) == (0, {"forgotten in this collection": 1})

@@ -58,6 +58,7 @@ def test_connection_is_used_again_and_ranges_are_answered() -> None:
             ("bytes=8-", 206, b"89"),
             ("bytes=20-", 416, b""),
             ("bytes=1-2,4-5", 200, b"0123456789"),
+            (f"bytes={'9' * 5_000}-", 200, b"0123456789"),
         ):
             connection.request("GET", "/x?y", headers={"Range": asked} if asked else {})
             found = connection.getresponse()

@@ -202,6 +202,8 @@ class _Importer:
     # captures
 
     def _take_in(self, capture: ArchivedCapture) -> None:
+        if self._forgotten.has(capture.url):
+            raise NotImported("forgotten in this collection")
         if not self._touched.isdisjoint(self._asks_for(capture)):
             self._commit()
         if capture.is_revisit:
@@ -269,8 +271,6 @@ class _Importer:
         key, shard = url_key(capture.url.href), self._shard
         [known], row = shard.frontier.rows_of([key]), page_at(self._state, key)
         kind, depth = RequestKind.PAGE, 0
-        if self._forgotten.has(capture.url):
-            raise NotImported("forgotten in this collection")
         if known is None:
             if capture.response.status == 304:
                 raise NotImported("revisits of what is not in the archives")
