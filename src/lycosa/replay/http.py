@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import responses
 from ipaddress import ip_address
+from ssl import SSLContext
 
 import msgspec
 
@@ -23,7 +24,7 @@ CONNECTIONS = 64
 LARGE_BYTES, LARGE_ANSWERS = 4 << 20, 8  # bodies of more are in memory so many at a time, until they are sent
 IDLE_S = 60.0
 PIECE_BYTES = 256 << 10
-_RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)\Z")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})\Z")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z.-]+)(?::[0-9]{1,5})?\Z")
 
 
@@ -61,10 +62,10 @@ class HttpServer:
     def __repr__(self) -> str:
         return f"<HttpServer port={self.port if self._server else None} connections={len(self._connections)}>"
 
-    async def start(self, address: str, port: int) -> None:
+    async def start(self, address: str, port: int, tls: SSLContext | None = None) -> None:
         """Listens; raises SettingsError where it cannot."""
         try:
-            self._server = await asyncio.start_server(self._connected, address, port, limit=HEAD_BYTES)
+            self._server = await asyncio.start_server(self._connected, address, port, limit=HEAD_BYTES, ssl=tls)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise SettingsError(f"cannot listen on port {port} of {address} ({why}): choose another --port") from error

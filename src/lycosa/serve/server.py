@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,10 +105,10 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
     source, token = CollectionSource(path), options.token or secrets.token_urlsafe(24)
     replay = StoredCopies(path)
     copies = HttpServer(replay.answer, name=options.bind)
-    await copies.start(options.bind, 0)
+    await copies.start(options.bind, 0, _tls(options))
     shown = f"[{options.bind}]" if ":" in options.bind else options.bind
     scheme = "https" if options.certificate else "http"
-    replay_at = f"http://{shown}:{copies.port}{replay.prefix}"
+    replay_at = f"{scheme}://{shown}:{copies.port}{replay.prefix}"
     app = make_app(source, token=token, replay_at=replay_at, name=options.bind, is_tls=bool(options.certificate))
     listening = _listen(options)
     config = uvicorn.Config(
@@ -127,6 +128,19 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
         await copies.close()
         replay.close()
         source.close()
+
+
+def _tls(options: ServeOptions) -> ssl.SSLContext | None:
+    """What stored copies are sent with: the same certificate as the live page."""
+    if not options.certificate:
+        return None
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.certificate, options.key)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise SettingsError(f"cannot use {options.certificate} with {options.key} for TLS: {why}") from error
+    return context
 
 
 def _listen(options: ServeOptions) -> socket.socket:
