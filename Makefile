@@ -38,7 +38,7 @@ bench: $(READY) $(NATIVE)           ## the benchmarks: a list, or with NAME=… 
 chaos: $(READY) $(NATIVE)           ## crawls killed a thousand times, judged from outside; goes on where it was interrupted; ARGS=--quick
 	$(BIN)/python -m proof bench chaos $(ARGS)
 
-fuzz: $(READY) $(NATIVE)            ## random markup by the hundred thousand: kernel and twin must agree; ARGS='--seed 2' for other markup
+fuzz: $(READY) $(NATIVE)            ## random input for all that reads foreign bytes, 10 minutes a target; kernel and twin agree; ARGS='--only robots --minutes 1'
 	$(BIN)/python -m proof bench fuzz $(ARGS)
 
 # Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.

@@ -55,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a small run with rough numbers")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="where all randomness comes from")
     parser.add_argument("--runs", type=int, help="how often to repeat what is measured")
+    parser.add_argument("--minutes", type=float, help="how long each part of a campaign takes (fuzz, soak)")
     parser.add_argument("--only", default="", help="the parts to run, with commas between them")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--out", type=Path, help="folder for the results")
@@ -83,6 +84,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
         runs=options.runs,
         only=[name.strip() for name in options.only.split(",") if name.strip()],
         kind=options.kind,
+        minutes=options.minutes,
     )
     try:
         written = report.publish(result, folder) if folder is not None else []

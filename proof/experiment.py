@@ -114,11 +114,13 @@ class Run:
         view: ProgressSteps,
         runs: int = 1,
         chosen: tuple[str, ...] = (),
+        minutes: float | None = None,
     ) -> None:
         self.seed = seed
         self.quick = quick
         self.runs = runs
         self.chosen = chosen
+        self.minutes = minutes  # how long each part of a campaign takes; None: as long as it thinks right
         self._view = view
         self._settings: dict[str, Cell] = {}
         self._figures: dict[str, Figure] = {}
@@ -242,6 +244,7 @@ def perform(
     runs: int | None = None,
     only: Sequence[str] = (),
     kind: str = "lab",
+    minutes: float | None = None,
 ) -> ExperimentResult:
     """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
     wanted = {name.lower() for name in only}
@@ -249,7 +252,8 @@ def perform(
         known = f"knows {', '.join(experiment.choices)}" if experiment.choices else "is for experiments with choices"
         raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
     chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
-    run = Run(seed=seed, quick=quick, view=view, runs=runs or (1 if quick else experiment.runs), chosen=chosen)
+    times = runs or (1 if quick else experiment.runs)
+    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes)
     started_s, load = time.perf_counter(), os.getloadavg()[0]
     with redirect_stdout(sys.stderr):
         experiment.run(run)

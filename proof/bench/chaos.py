@@ -41,7 +41,7 @@ from proof import Bar, Experiment, Run
 from proof.bench.start import first_request_s
 from proof.ground.commands import run_command, scratch
 from proof.ground.ledger import Ledger
-from proof.ground.mortal import PASSAGES, POINTS, RECOVERY, Life, LifeEnd
+from proof.ground.mortal import INDEX_COMMIT, PASSAGES, POINTS, RECOVERY, Life, LifeEnd
 from proof.ground.servers import ServedWeb, simulated_web
 from tests.crawl.consistency import problems
 
@@ -54,6 +54,8 @@ LONGEST_S = 300.0
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
 EXPLAINED_S = 1.0  # a request that ended so long before a kill may not have been committed
 URLS, QUICK_URLS = 1_000_000, 20_000
+INDEXED = (INDEX_COMMIT, "text-log")
+INDEX_SHARE = 0.15  # of the other lives: the process that writes the index takes longer to start than a life
 RANDOM, AT_POINTS, IN_RECOVERY, MILLION = "random", "points", "recovery", "million"
 
 
@@ -123,7 +125,7 @@ class MortalCrawl:
     def __init__(self, server: "subprocess.Popen[str]", web: ServedWeb, folder: Path, chance: random.Random) -> None:
         self._server, self._chance = server, chance
         self.into, self.said = folder / "crawl", folder / "said"
-        options = ["--scope", "any", "--delay", str(DELAY_S), "--index", *web.options(), "--quiet"]
+        options = ["--scope", "any", "--delay", str(DELAY_S), *web.options(), "--quiet"]
         self._words = ["crawl", web.front_page(), "--into", str(self.into), *options]
         self.kills: Counter[str] = Counter()
         self.killed_at: list[float] = []
@@ -137,7 +139,9 @@ class MortalCrawl:
         elif kind == IN_RECOVERY and self._chance.random() < 0.7:
             point = self._chance.choice(RECOVERY)
         nth = self._chance.randint(1, PASSAGES.get(point, 3))
-        pid = self._begin(Life(words=self._words, said=str(self.said), point=point, nth=nth))
+        has_index = point in INDEXED or self._chance.random() < INDEX_SHARE
+        words = [*self._words, "--index"] if has_index else self._words
+        pid = self._begin(Life(words=words, said=str(self.said), point=point, nth=nth))
         if not point:
             time.sleep(self._chance.uniform(0, 0.25 if kind == IN_RECOVERY else 0.9))
             with_kill = _kill(pid)
@@ -146,7 +150,7 @@ class MortalCrawl:
         return self._count(point, self._end())
 
     def finish(self) -> LifeEnd:
-        self._begin(Life(words=self._words, said=str(self.said)))
+        self._begin(Life(words=[*self._words, "--index"], said=str(self.said)))
         return self._count("", self._end())
 
     def _count(self, what: str, end: LifeEnd) -> LifeEnd:

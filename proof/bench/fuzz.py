@@ -1,14 +1,33 @@
-"""Whether the native kernel and its twin make the same page of random markup: tags that nest badly, odd attributes.
+"""Random input for everything that reads what others wrote: a result or a documented error, soon, in bounded memory.
 
-Real pages hardly ever have such markup; `equality` compares those. A seed is another lot. Called by `make fuzz`.
+`markup` asks whether the native kernel and its twin make the same page of random markup: tags that nest badly, odd
+attributes. Real pages hardly ever have such markup; `equality` compares those. The other parts are the targets of
+`ground/fuzz_targets.py`, each for so many minutes (`--minutes`). A seed is another lot: the same seed and number make
+the same input. Targets that are done are remembered: the same command goes on where it was interrupted. Called by
+`make fuzz`.
 """
 
+import base64
 import random
+import signal
+import time
+import traceback
+
+import msgspec
 
 from proof import Bar, Experiment, Run
 from proof.bench.equality import compare, document_of
+from proof.ground.commands import memory_mb
+from proof.ground.fuzz_targets import TARGETS, FuzzTarget, mutated
+from proof.ground.ledger import Ledger
 
+MARKUP = "markup"
 MUTATIONS, QUICK_MUTATIONS = 300_000, 5_000
+MINUTES, QUICK_MINUTES = 10.0, 0.02
+SLOW_S = 1.0  # CPU time for one input
+HANG_S = 30.0  # CPU time after which an input is given up
+MOST_FOUND = 5  # of a target: they are mostly the same
+FOUND, SLOW, GROWN = "undocumented errors", "inputs that took over a second", "most memory that a target came to hold"
 
 _HOLDERS = (
     "html head body div p span b i a table tbody tr td th caption colgroup ul ol li dl dt dd h1 h3 main form select "
@@ -63,15 +82,107 @@ def mutation(seed: int) -> bytes:
     return body
 
 
+class TargetResult(msgspec.Struct, frozen=True):
+    """What came of a target: inputs in all, errors that are not documented (with their input, in base64), and cost."""
+
+    name: str
+    inputs: int
+    refused: int
+    found: list[str]
+    slow: list[str]
+    slowest_s: float
+    grown_mb: float
+
+
+class InputHangs(Exception):
+    """An input takes for ever."""
+
+
+def _hangs(*_: object) -> None:
+    raise InputHangs
+
+
+def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float) -> TargetResult:
+    """Gives a target random input for so many seconds."""
+    inputs = refused = 0
+    slowest_s, found, slow = 0.0, list[str](), list[str]()
+    target.check(target.samples[0])  # imports and caches are not what is measured
+    before_mb, end = memory_mb(), time.monotonic() + seconds
+    former = signal.signal(signal.SIGVTALRM, _hangs)
+    try:
+        while (time.monotonic() < end or not inputs) and len(found) < MOST_FOUND:
+            data = mutated(target, random.Random(f"{seed} {name} {inputs}"))
+            inputs += 1
+            signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
+            started = time.thread_time()
+            try:
+                target.check(data)
+            except target.errors:
+                refused += 1
+            except Exception as error:  # exactly what is looked for
+                found.append(f"{_place(error)}: {base64.b64encode(data[:2_000]).decode()}")
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            took_s = time.thread_time() - started
+            slowest_s = max(slowest_s, took_s)
+            if took_s > SLOW_S:
+                slow.append(f"{took_s:.1f} s: {base64.b64encode(data[:2_000]).decode()}")
+    finally:
+        signal.signal(signal.SIGVTALRM, former)
+    return TargetResult(name, inputs, refused, found, slow, slowest_s, memory_mb() - before_mb)
+
+
+def _place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} {str(error)[:80]!r} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"
+
+
 def measure(run: Run) -> None:
-    count = QUICK_MUTATIONS if run.quick else MUTATIONS
-    numbers = range(run.seed * MUTATIONS, run.seed * MUTATIONS + count)
-    compare(run, "mutations", ((f"mutation {number}", document_of(mutation(number))) for number in numbers))
+    if MARKUP in run.chosen:
+        count = QUICK_MUTATIONS if run.quick else MUTATIONS
+        numbers = range(run.seed * MUTATIONS, run.seed * MUTATIONS + count)
+        compare(run, "mutations", ((f"mutation {number}", document_of(mutation(number))) for number in numbers))
+    else:
+        run.leave_out("mutations that differ", "--only")
+    minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
+    names = [name for name in run.chosen if name != MARKUP]
+    if not names:
+        for figure in (FOUND, SLOW, GROWN):
+            run.leave_out(figure, "--only")
+        return
+    run.setting("minutes a target", minutes)
+    ledger = Ledger("fuzz", TargetResult, run.seed, minutes)
+    results = [part for part in ledger.parts if part.name in names]
+    with run.progress(len(names), "targets") as step:
+        step.advance(len(results))
+        for name in names:
+            if all(part.name != name for part in results):
+                results.append(fuzzed(name, TARGETS[name], run.seed, 60 * minutes))
+                ledger.add(results[-1])
+                step.advance()
+    ledger.close()
+    for part in results:
+        for sentence in (*part.found, *part.slow):
+            run.say(f"{part.name}: {sentence}")
+    columns = ["target", "inputs", "refused as documented", "slowest ms", "MB more"]
+    run.table(
+        columns,
+        [(p.name, p.inputs, p.refused, round(1000 * p.slowest_s, 1), round(p.grown_mb, 1)) for p in results],
+    )
+    run.figure(FOUND, sum(len(part.found) for part in results))
+    run.figure(SLOW, sum(len(part.slow) for part in results))
+    run.figure(GROWN, max(part.grown_mb for part in results), "MB")
 
 
 EXPERIMENT = Experiment(
     name="fuzz",
-    summary="the native kernel and its twin make the same page of random markup",
+    summary="random input for all that reads what others wrote; the native kernel and its twin make the same page",
     run=measure,
-    bars=(Bar("same pages", "mutations that differ", "<=", 0),),
+    choices=(MARKUP, *TARGETS),
+    bars=(
+        Bar("same pages", "mutations that differ", "<=", 0),
+        Bar("a result or a documented error", FOUND, "<=", 0),
+        Bar("soon", SLOW, "<=", 0),
+        Bar("bounded", GROWN, "<=", 200),
+    ),
 )

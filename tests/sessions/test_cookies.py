@@ -157,3 +157,19 @@ def test_a_jar_of_many_cookies_is_cut_and_jars_of_others_are_not_read(tmp_path: 
     assert CookieJars(state, frozenset({"b.example"})).of("http://a.example/") is None
     assert parse_url("http://a.example/") is not None
     state.close()
+
+
+def test_jar_keeps_cookies_that_are_no_text() -> None:
+    """A server sends any bytes; a crawl that could not read them back would end."""
+    jar = CookieJar(b"k", ["Set-Cookie: a=\xff\xfe; domain=example.org"])
+    (line,) = jar.lines()
+    assert line.endswith("a\t\xff\xfe")
+    assert CookieJar(b"k", [line]).lines() == [line]
+
+
+def test_cookie_of_a_file_that_is_not_ascii_is_sent_as_it_stands_there(tmp_path: Path) -> None:
+    file = tmp_path / "cookies.txt"
+    file.write_text(".example.org\tTRUE\t/\tFALSE\t0\tname\té\n", encoding="utf-8")
+    ((_, line),) = read_cookie_file(file)[0]
+    (kept,) = CookieJar(b"k", [line]).lines()
+    assert kept.encode("latin-1").endswith("é".encode())

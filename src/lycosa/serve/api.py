@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -91,10 +92,21 @@ def add_api(app: FastAPI, source: CollectionSource, broadcast: Broadcast) -> Non
         """Says that the server runs."""
         return Response("ok\n", media_type="text/plain")
 
+    @app.exception_handler(RequestValidationError)
+    def refuse(_: Request, error: RequestValidationError) -> Response:
+        """Says what is wrong, without the input, which may hold anything."""
+        found = [{"loc": [_plain(str(name)) for name in each["loc"]], "msg": each["msg"]} for each in error.errors()]
+        return _reply({"detail": found}, status=422)
+
     @app.exception_handler(LycosaError)
     def explain(_: Request, error: LycosaError) -> Response:
         status = 404 if isinstance(error, NoPage) else 400 if isinstance(error, SettingsError) else 503
-        return _reply({"detail": str(error)}, status=status)
+        return _reply({"detail": _plain(str(error))}, status=status)
+
+
+def _plain(text: str) -> str:
+    """The text with its halves of characters, which UTF-8 cannot have, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _reply(value: object, *, status: int = 200) -> Response:

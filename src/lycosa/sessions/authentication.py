@@ -23,8 +23,11 @@ if "sha512_256" not in hashlib.algorithms_available:  # not every OpenSSL has it
     del _HASHES["sha-512-256"]
 _STRENGTH = {name: len(_HASHES) - at for at, name in enumerate(_HASHES)}
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-# A scheme, or one of its parameters; quoted values may hold commas.
-_PART = re.compile(rf'({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))|({_TOKEN})(?=\s|,|$)')
+# A scheme, or one of its parameters; quoted values may hold commas. It begins where a word does: to try every letter of
+# a long word would take time by its square.
+_PART = re.compile(
+    rf'(?<!{_TOKEN.removesuffix("+")})(?:({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))|({_TOKEN})(?=\s|,|$))'
+)
 
 
 class Challenge(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ _READ_PREFIX = b"cookies-read:"
 OPEN_JARS = 10_000  # in memory, about 7 KB each; far more than there are requests at a time
 MOST_COOKIES = 300  # in a jar; browsers keep about as many
 PRIVATE_MODE = 0o700
+_BYTES = "latin-1"  # a cookie is bytes, of any encoding or none; rows of the state are text
 _FIELDS = 7  # of a line in the format of Netscape
 
 
@@ -44,21 +45,22 @@ class CookieJar:
         """Takes in cookies, in place of those that are the same."""
         handle = self._handle()
         for line in lines:
-            handle.setopt(pycurl.COOKIELIST, line)
+            handle.setopt(pycurl.COOKIELIST, line.encode(_BYTES))
             self.has_cookies = True
         handle.close()
 
     def lines(self) -> list[str]:
-        """The cookies in the format of Netscape. Where they are too many, the others are forgotten."""
+        """The cookies in the format of Netscape, a character for each byte: servers send any. Where they are too many,
+        the others are forgotten."""
         handle = self._handle()
-        found: list[str] = handle.getinfo(pycurl.INFO_COOKIELIST)
+        found: list[bytes] = handle.getinfo_raw(pycurl.INFO_COOKIELIST)
         if len(found) > MOST_COOKIES:
             found = found[:MOST_COOKIES]
             handle.setopt(pycurl.COOKIELIST, "ALL")
             for line in found:
                 handle.setopt(pycurl.COOKIELIST, line)
         handle.close()
-        return found
+        return [line.decode(_BYTES) for line in found]
 
     def _handle(self) -> pycurl.Curl:
         handle = pycurl.Curl()
@@ -139,6 +141,8 @@ def read_cookie_file(path: Path) -> tuple[list[tuple[str, str]], bytes]:
     except UnicodeDecodeError:
         raise SettingsError(f"{path} is no text: give a cookies.txt or a storage state of Playwright") from None
     cookies = _of_storage_state(text) if text.lstrip()[:1] in ("{", "[") else _of_cookies_txt(text)
+    if any("\0" in line for _, line in cookies or ()):
+        cookies = None
     if cookies is None:
         raise SettingsError(f"{path} holds no cookies: give a cookies.txt or a storage state of Playwright")
     return cookies, sha256(data).digest()
@@ -147,7 +151,7 @@ def read_cookie_file(path: Path) -> tuple[list[tuple[str, str]], bytes]:
 def _of_cookies_txt(text: str) -> list[tuple[str, str]] | None:
     lines = [line.rstrip("\r") for line in text.split("\n")]
     rows = [line for line in lines if line.removeprefix("#HttpOnly_")[:1] not in ("", "#")]
-    found = [(_domain(line), line) for line in rows if line.count("\t") == _FIELDS - 1]
+    found = [(_domain(line), line.encode().decode(_BYTES)) for line in rows if line.count("\t") == _FIELDS - 1]
     return found if len(found) == len(rows) else None
 
 
@@ -156,7 +160,7 @@ def _of_storage_state(text: str) -> list[tuple[str, str]] | None:
         state = json.loads(text)
         cookies = state["cookies"] if isinstance(state, dict) else state
         return [(str(cookie["domain"]).lstrip("."), _line(cookie)) for cookie in cookies]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -174,7 +178,7 @@ def _line(cookie: dict[str, object]) -> str:
     )
     if any(character < " " for field in fields for character in field):
         raise ValueError
-    return "\t".join(fields)
+    return "\t".join(fields).encode().decode(_BYTES)
 
 
 def _domain(line: str) -> str:
