@@ -93,7 +93,7 @@ def measure(run: Run) -> None:
                     run.say(f"after {passed} s: {found.uncounted} of {found.known} URLs are counted nowhere or twice")
 
         seeds = [web.front_page(host) for host in range(HOSTS)]
-        manners = ["--delay", str(DELAY_S), "--scope", "any", "--time", f"{seconds:.0f}s", "--into", into]
+        manners = ["--delay", str(DELAY_S), "--scope", "any", "--time", f"{seconds:.0f}s", "--into", str(into)]
         done = json.loads(
             run_command(lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet"), watch=watch).out
         )
