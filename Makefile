@@ -11,7 +11,7 @@ BROWSER := .venv/.browser
 # What the native kernel takes part in; tested with the Python twin as well.
 READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
 
-.PHONY: crawl check test lint lab bench chaos fuzz soak wheels wheel-check clean
+.PHONY: crawl check test lint lab bench chaos fuzz soak lock wheels wheel-check clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -43,6 +43,9 @@ fuzz: $(READY) $(NATIVE)            ## random input for all that reads foreign b
 
 soak: $(READY) $(NATIVE)            ## an hour on a web of which nearly a third is bad; ARGS='--minutes 5' for a shorter one
 	$(BIN)/python -m proof bench soak $(ARGS)
+
+lock: $(VENV)              ## versions and digests of all packages, from the registry, in requirements.lock
+	$(BIN)/python -m proof.ground.lock
 
 # Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.
 MAKEFLAGS += --jobs=2
