@@ -10,7 +10,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 import lycosa
-from lycosa.crawl import Recrawl
+from lycosa.crawl import Inbox, Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.notify import Notice, NoticeOutbox
@@ -329,3 +329,11 @@ def test_crawl_with_a_limit_of_pages_ends_after_queued_requisites_were_forgotten
     _, stats = crawl_site(path, site.get, requisites=True, pages=2, time_s=500)
     assert stats.pages == 2
     assert stats.seconds < 400  # it ended by its limit of pages, not by that of time
+
+
+def test_url_to_be_watched_that_waits_in_the_inbox_is_forgotten(tmp_path: Path) -> None:
+    path = crawled(tmp_path / "c")
+    Inbox(path).put([f"{FIRST}{WORD}\t60", f"{FIRST}plain\t60"])
+    forget(path, [f"{FIRST}{WORD}"])
+    [left] = (path / "inbox").glob("*.urls")
+    assert left.read_text().split() == [f"{FIRST}plain", "60"]

@@ -395,7 +395,7 @@ class _ShardRemoval:
         _keep_lines(self._collection.log_path, self._is_line_kept)
         inbox = self._collection.path / INBOX_FOLDER
         for file in inbox.glob("*.urls") if inbox.is_dir() else ():
-            _keep_lines(file, lambda line: not self._forgotten.has_href(line.strip()))
+            _keep_lines(file, lambda line: not self._forgotten.has_href(line.partition("\t")[0].strip()))
 
     def _is_line_kept(self, line: str) -> bool:
         try:
