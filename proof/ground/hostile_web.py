@@ -53,6 +53,7 @@ class HostileCrawl(NamedTuple):
     results: list[RowResult]
     good_pages: int
     good_done: bool
+    good_rate: float
     trespasses: list[str]
     heads: dict[str, str]
 
@@ -113,6 +114,7 @@ async def _crawl(
             _results(rows, web, _read(log)),
             asked,
             asked >= good * good_pages,
+            asked / max(web.good_until_s - web.good_since_s, 1e-9),
             list(web.trespasses),
             dict(web.heads),
         )

@@ -10,11 +10,13 @@ URL can come in is one crawl by the real command; FOLDER/report.json says for ea
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.mapping.name_server import NameServer, Zone
 from tests.security.targets import Target, literals, open_forms, spellings
@@ -22,14 +24,17 @@ from tests.security.targets import Target, literals, open_forms, spellings
 SITE = "127.0.0.9"  # the only address that the crawls are allowed to ask
 NAMES = ("127.0.0.53", 5300)
 PORTS = (80, 443, 8080, 8081)
+SILENT_PORT = 8090  # nobody listens here
 GOOD4, GOOD6 = "1.0.0.1", "2606:4700::1"  # addresses anyone may ask; they lead to `lo` here as well
 EVERYTHING = ("0.0.0.0/0", "::/0")
-TIMEOUT_S = 60
+TIMEOUT_S = 120
+AT_ONCE = 3  # ways that are tried at a time: most of them wait
 
 
 @dataclass
 class Way:
-    """What came of one crawl. `expected` are the origins that had to be refused, as `lycosa hosts` spells them."""
+    """What came of one crawl. `expected` are the origins that had to be refused, as `lycosa hosts` spells them; `tried`
+    says how often a way was gone where these are not known."""
 
     expected: list[str]
     code: int = -1
@@ -37,6 +42,34 @@ class Way:
     started: list[list[str | int]] = field(default_factory=list)
     heard: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    tried: int = 0
+
+
+Until = Callable[[], bool]
+
+
+async def _interrupt(process: asyncio.subprocess.Process, until: Until) -> None:
+    while process.returncode is None and not until():  # noqa: ASYNC110  # other processes bring it about
+        await asyncio.sleep(0.25)
+    await asyncio.sleep(1.0)
+    if process.returncode is None:
+        process.send_signal(signal.SIGINT)
+
+
+class FlippingServer(NameServer):
+    """A name server that changes its mind about some names after it was asked once."""
+
+    def __init__(self, zone: Zone, flips: dict[str, str]) -> None:
+        super().__init__(zone)
+        self._flips = flips
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        super().datagram_received(data, addr)
+        name, kind = self.asked[-1]
+        if kind == "A" and name in self._flips:
+            address = self._flips.pop(name)
+            del self.zone[name, "A"]
+            self.zone[name, "AAAA" if ":" in address else "A"] = (0, [address])
 
 
 class World:
@@ -48,7 +81,10 @@ class World:
         self.targets = [*self.literals, *self.spellings]
         self.open_forms = open_forms(conformance)
         self.heard: list[str] = []
+        self.asked: list[tuple[str, str]] = []  # (host, path)
         self.zone: Zone = {}
+        self.tasks: list[asyncio.Task[None]] = []
+        self.flips: dict[str, str] = {}  # name → its address after the first lookup
         self.pages: dict[tuple[str, str], tuple[str, bytes]] = {}  # (site, path) → (extra header line, body)
         self.named = [self.name(f"a{n}.bad.test", [target.address]) for n, target in enumerate(self.literals)]
 
@@ -73,7 +109,8 @@ class World:
             await asyncio.start_server(self._serve, "::", port, backlog=1000)
             await asyncio.start_server(self._serve, "0.0.0.0", port, backlog=1000)
         loop = asyncio.get_running_loop()
-        await loop.create_datagram_endpoint(lambda: NameServer(self.zone), local_addr=NAMES)
+        self.names = FlippingServer(self.zone, self.flips)
+        await loop.create_datagram_endpoint(lambda: self.names, local_addr=NAMES)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address, port = writer.get_extra_info("sockname")[:2]
@@ -89,21 +126,30 @@ class World:
     def _answer(self, head: str) -> bytes:
         """The page asked for; where there is none, an empty one, so that a crawl that got here goes on."""
         path, host = head.split(" ")[1], head.lower().partition("\r\nhost: ")[2].split("\r\n")[0]
+        self.asked.append((host, path))
         header, body = self.pages.get((host, path), ("Content-Type: text/plain", b""))
         status = "302 Found" if header.startswith("Location") else "200 OK"
         return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{header}\r\n\r\n".encode() + body
 
     # the crawls
 
-    async def crawl(self, name: str, expected: list[Target], *words: str, private: tuple[str, ...] = (SITE,)) -> Way:
-        """`lycosa crawl WORDS` into a collection called `name`, heard from start to end."""
+    async def crawl(
+        self,
+        name: str,
+        expected: list[Target],
+        *words: str,
+        private: tuple[str, ...] = (SITE,),
+        until: Until | None = None,
+    ) -> Way:
+        """`lycosa crawl WORDS` into a collection called `name`, heard from start to end; interrupted a moment after
+        `until` is true."""
         leave = [word for network in private for word in ("--allow-private", network)]
         dns = "{}:{}".format(*NAMES)
         options = ["--into", str(self.folder / name), "--scope", "any", "--delay", "0", "--per-host", "8", "--dns", dns]
         way = Way([target.origin for target in expected])
-        self.heard.clear()
-        way.code, way.said = await self.lycosa(name, "crawl", *words, *options, *leave, "--images", "-q")
-        way.heard = sorted(set(self.heard))
+        heard_before = len(self.heard)
+        way.code, way.said = await self.lycosa(name, "crawl", *words, *options, *leave, "--images", "-q", until=until)
+        way.heard = sorted(set(self.heard[heard_before:]))
         started = self.folder / f"{name}.started"
         way.started = [json.loads(line) for line in started.read_text().splitlines()] if started.exists() else []
         _, rows = await self.lycosa(name, "hosts", str(self.folder / name), "--json", "--all")
@@ -111,12 +157,14 @@ class World:
         way.refused = [host["host"] for host in hosts if host["gave_up"] == "address-refused"]
         return way
 
-    async def lycosa(self, name: str, *words: str) -> tuple[int, str]:
+    async def lycosa(self, name: str, *words: str, until: Until | None = None) -> tuple[int, str]:
         environment = {**os.environ, "STARTED": str(self.folder / f"{name}.started")}
         command = [sys.executable, "-m", "tests.security.recorded_lycosa", *words]
         process = await asyncio.create_subprocess_exec(
             *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
         )
+        if until is not None:
+            self.tasks.append(asyncio.create_task(_interrupt(process, until)))
         try:
             said, _ = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
         except TimeoutError:
@@ -240,6 +288,95 @@ async def answer_by_another_name(world: World) -> Way:
     return await world.crawl("answer_by_another_name", targets, *(target.url for target in targets))
 
 
+async def requisite_of_a_page(world: World) -> Way:
+    """What a page needs to be shown, in its markup and in its stylesheet."""
+    site = world.site("requisites.test")
+    targets = [*world.targets, *world.named]
+    tags = (
+        '<script src="{}"></script>',
+        '<link rel=stylesheet href="{}">',
+        '<img srcset="{} 2x">',
+        '<link rel=icon href="{}">',
+    )
+    half = len(targets) // 2
+    body = "".join(tags[n % len(tags)].format(target.url) for n, target in enumerate(targets[:half]))
+    sheet = "".join(f'@import "{target.url}";' for target in targets[half : half + half // 2])
+    sheet += "".join(f"p {{ background: url({target.url}) }}" for target in targets[half + half // 2 :])
+    world.page("requisites.test", "/", f"<!doctype html><link rel=stylesheet href=/all.css><title>x</title>{body}")
+    world.page("requisites.test", "/all.css", sheet, header="Content-Type: text/css")
+    return await world.crawl("requisite_of_a_page", targets, site, "--requisites")
+
+
+async def link_in_a_table(world: World) -> Way:
+    """A table of links, which is read before its document; the document has none of them."""
+    site = world.site("tables.test")
+    targets = [*world.targets, *world.named]
+    rows = "".join(f"external\t{target.url}\tx\n" for target in targets)
+    world.page("tables.test", "/", "<title>x</title>")
+    world.page("tables.test", "/index.tol", f"# tol 1\n{rows}", header="Content-Type: text/plain")
+    return await world.crawl("link_in_a_table", targets, site, "--tables", "always")
+
+
+async def seed_through_a_proxy(world: World) -> Way:
+    """A proxy is asked for nothing that the guard refuses; the proxy itself is the user's own."""
+    targets = [*world.targets, *world.named]
+    listed = world.listed("seed_through_a_proxy", targets)
+    return await world.crawl("seed_through_a_proxy", targets, "-i", listed, "--proxy", f"http://{SITE}:8080")
+
+
+async def name_that_changes_its_address(world: World) -> Way:
+    """The first answer of each name may be asked and refuses connections; the next is a special address."""
+    targets = []
+    for n, target in enumerate(world.literals):
+        host = f"f{n}.flip.test"
+        world.name(host, [SITE])
+        world.flips[host] = target.address
+        targets.append(Target(f"{host}:{SILENT_PORT}", f"http://{host}:{SILENT_PORT}", target.address))
+    return await world.crawl("name_that_changes_its_address", targets, "-i", world.listed("flip", targets))
+
+
+async def form_of_a_login(world: World) -> Way:
+    """Forms that send what is filled in elsewhere, and login pages that redirect there: the hosts are given up."""
+    logins, seeds = [], []
+    for n, target in enumerate([*world.literals, *world.named]):
+        host = f"l{n}.login.test"
+        seeds.append(world.site(host))
+        form = f"<form method=post action='{target.url}'><input name=user><input type=password name=password></form>"
+        header = "Content-Type: text/html" if n % 2 else f"Location: {target.url}"
+        world.page(host, "/login", form if n % 2 else "", header=header)
+        logins.append(f"[[logins]]\nurl = 'http://{host}/login'\nfields = {{user = 'ann', password = 'secret'}}\n")
+    config = world.folder / "logins.toml"
+    config.write_text("\n".join(logins))
+    listed = world.listed("form_of_a_login", [Target(f"l{n}.login.test", "", "") for n in range(len(seeds))])
+
+    def asked() -> set[str]:
+        return {host for host, path in world.asked if host.endswith(".login.test") and path == "/login"}
+
+    words = ["-i", listed, "--config", str(config)]
+    way = await world.crawl("form_of_a_login", [], *words, until=lambda: len(asked()) == len(seeds))
+    way.tried = len(asked())
+    return way
+
+
+async def request_of_a_rendered_page(world: World) -> Way:
+    """Scripts, images, frames and sockets of a page that a browser runs."""
+    site = world.site("render.test")
+    named = [world.name(f"a{n}.render.test", [target.address]) for n, target in enumerate(world.literals)]
+    urls = json.dumps([target.url for target in (*named, *world.literals)])
+    script = f"""for (const url of {urls}) {{
+        fetch(url).catch(() => 0); new Image().src = url + "image"; navigator.sendBeacon(url + "beacon");
+        try {{ new WebSocket(url.replace("http", "ws")) }} catch {{}} }}"""
+    world.page("render.test", "/", f"<!doctype html><title>x</title><p>words<script>{script}</script>")
+
+    def has_looked_up_all() -> bool:  # a page may ask for some hundred things, not for more
+        return len({name for name, _ in world.names.asked if name.endswith(".render.test")}) == len(named)
+
+    words = [site, "--render", "always", "--time", "40"]
+    way = await world.crawl("request_of_a_rendered_page", [], *words, until=has_looked_up_all)
+    way.tried = len(way.refused)
+    return way
+
+
 # what may be asked
 
 
@@ -280,7 +417,13 @@ WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (
     sitemap_in_an_index,
     answer_with_one_good_address,
     answer_by_another_name,
+    requisite_of_a_page,
+    link_in_a_table,
+    seed_through_a_proxy,
+    name_that_changes_its_address,
 )
+# Ways after which the hosts of the targets are not listed, or not all of them: nothing but the sites is asked.
+QUIET_WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (form_of_a_login, request_of_a_rendered_page)
 OPEN_WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (
     typed_literal,
     odd_form_of_an_open_address,
@@ -303,9 +446,17 @@ async def main() -> None:
     report = {}
     world = World(conformance, folder)
     await world.begin()
-    for way in (*WAYS, *OPEN_WAYS):
-        if not wanted or way.__name__ in wanted:
-            report[way.__name__] = asdict(await way(world))
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def go(way: Callable[[World], Awaitable[Way]]) -> None:
+        async with at_once:
+            if not wanted or way.__name__ in wanted:
+                report[way.__name__] = asdict(await way(world))
+
+    # What is heard counts for all ways that are under way: none of these may be heard anywhere but at their sites.
+    await asyncio.gather(*map(go, (*QUIET_WAYS, *WAYS)))
+    for way in OPEN_WAYS:
+        await go(way)
     (folder / "report.json").write_text(json.dumps(report))
 
 

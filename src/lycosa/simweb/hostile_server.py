@@ -43,6 +43,7 @@ class HostileWeb:
     def __init__(self, good_pages: int) -> None:
         self.port = self.tls_port = self.dns_port = 0
         self._good_pages = good_pages
+        self.good_since_s = self.good_until_s = 0.0  # the first and the last request to a good host
         self.asked: Counter[str] = Counter()
         self.pages: Counter[str] = Counter()
         self.heads: dict[str, str] = {}
@@ -86,6 +87,8 @@ class HostileWeb:
         if row is not None:
             await row.act(line.path)(line)
         else:
+            self.good_until_s = asyncio.get_running_loop().time()
+            self.good_since_s = self.good_since_s or self.good_until_s
             await line.say(_good_page(line.path, self._good_pages))
 
     async def stop(self) -> None:
