@@ -165,13 +165,6 @@ def colly() -> Path:
     return _installed(f"colly-{COLLY}", "go", install) / "colly-peer"
 
 
-def nutch() -> Path:
-    """LycosaError in any case: without its plugins Nutch has no protocol to fetch by."""
-    raise LycosaError(
-        "the registry has Nutch's core (org.apache.nutch:nutch:1.22) and none of its plugins, protocol-http among them"
-    )
-
-
 def wget2() -> list[str]:
     """The command, with the libraries that it needs beside those of every system."""
     folders = [package(name) / "usr" / "lib" for name in WGET2]

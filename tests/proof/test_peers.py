@@ -90,8 +90,3 @@ def test_tarantula_in_short_reports_everything_and_names_who_is_left_out(monkeyp
         "URLs discovered",
         "Bandwidth in use",
     ]
-
-
-def test_nutch_without_its_plugins_says_what_is_missing() -> None:
-    with pytest.raises(LycosaError, match="protocol-http"):
-        peers.nutch()

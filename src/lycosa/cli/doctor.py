@@ -10,7 +10,6 @@ import ctypes
 import os
 import platform
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,9 +24,10 @@ import typer
 
 from lycosa.cli.options import AsJson, CommandTable
 from lycosa.cli.wording import counted, say, say_json, size
-from lycosa.errors import LycosaError, SettingsError
+from lycosa.errors import LycosaError, PartError, SettingsError
 from lycosa.fetch import raise_descriptor_limit
 from lycosa.mapping import CaresResolver, is_literal_host
+from lycosa.render import require_browser
 from lycosa.version import __version__
 from lycosa.web import kernel_name, native
 
@@ -43,9 +43,6 @@ SLOWEST_SYNC_S = 0.2
 SLOWEST_WRITE_BYTES_S = 20e6
 SYNCS, SYNC_BYTES, WRITE_BYTES = 5, 64 * 1024, 16 * 1024 * 1024
 REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "ceph", "glusterfs", "afs")
-# As the renderer looks for them (render/browser.py), which takes the path of the variable before all of them.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-BROWSER_VARIABLE = "LYCOSA_CHROMIUM"
 EARLIEST_YEAR = 2025  # a clock that was never set shows an earlier one
 UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 EXTRAS = {
@@ -251,16 +248,10 @@ def _install(extra: str) -> str:
 
 
 def _browser() -> MachineCheck:
-    wanted = os.environ.get(BROWSER_VARIABLE)
-    names = (wanted,) if wanted else BROWSERS
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None and wanted:
-        advice = f"set {BROWSER_VARIABLE} to the path of Chromium, or unset it"
-        return MachineCheck("chromium", CheckState.ATTENTION, f"there is no program {wanted}", advice)
-    if path is None:
-        found = "missing; for rendering of pages in a browser"
-        return MachineCheck("chromium", CheckState.OPTIONAL, found, "apt-get install chromium")
-    return MachineCheck("chromium", CheckState.OK, path)
+    try:
+        return MachineCheck("chromium", CheckState.OK, require_browser())
+    except PartError as error:
+        return MachineCheck("chromium", CheckState.OPTIONAL, "pages cannot be rendered", str(error))
 
 
 # the system
