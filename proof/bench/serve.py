@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -24,7 +24,7 @@ from lycosa.store import CollectionStore
 from lycosa.web import split_url
 from proof import Bar, Experiment, Run
 from proof.bench.frontier import FrontierFeed
-from proof.ground.commands import lycosa, scratch
+from proof.ground.commands import cpu_s, lycosa, scratch
 from proof.ground.servers import ServedWeb, live_page, simulated_web
 
 VIEWERS = (0, 1, 20)
@@ -74,19 +74,21 @@ def view(link: str, ended: threading.Event) -> None:
 
 
 @contextmanager
-def watched(into: Path, viewers: int) -> Iterator[None]:
-    """The live page with so many viewers, from the moment the collection is there; nothing where there are none."""
+def watched(into: Path, viewers: int) -> Iterator[Callable[[], float]]:
+    """The live page with so many viewers, from the moment the collection is there; nothing where there are none.
+    What is yielded says how many cores the server has kept busy for them."""
     if not viewers:
-        yield
+        yield lambda: 0.0
         return
     while not (into / "lycosa.format").is_file():
         time.sleep(0.02)
     ended = threading.Event()
-    with live_page(into) as link:
-        threads = [threading.Thread(target=view, args=(link, ended), daemon=True) for _ in range(viewers)]
+    with live_page(into) as page:
+        threads = [threading.Thread(target=view, args=(page.link, ended), daemon=True) for _ in range(viewers)]
         for thread in threads:
             thread.start()
-        yield
+        began, before_s = time.monotonic(), cpu_s(page.pid)
+        yield lambda: (cpu_s(page.pid) - before_s) / (time.monotonic() - began)
         ended.set()
 
 
@@ -95,6 +97,7 @@ class WatchedCrawl(NamedTuple):
 
     pages_per_s: float
     cpu_s: float
+    server_cores: float
 
 
 def crawl(web: ServedWeb, pages: int, viewers: int) -> WatchedCrawl:
@@ -104,11 +107,12 @@ def crawl(web: ServedWeb, pages: int, viewers: int) -> WatchedCrawl:
         command = lycosa("crawl", web.front_page(), *words, "--json", "--quiet", *web.options())
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert process.stdout is not None
-        with watched(into, viewers):
+        with watched(into, viewers) as cores:
             told = json.loads(process.stdout.read())
+            server_cores = cores()
             _, _, usage = os.wait4(process.pid, 0)
         process.returncode = 0
-    return WatchedCrawl(told["pages"] / told["seconds"], usage.ru_utime + usage.ru_stime)
+    return WatchedCrawl(told["pages"] / told["seconds"], usage.ru_utime + usage.ru_stime, server_cores)
 
 
 def measure_viewers(run: Run) -> None:
@@ -124,12 +128,17 @@ def measure_viewers(run: Run) -> None:
             for viewers in VIEWERS:
                 found[viewers].append(crawl(web, pages, viewers))
                 step.advance()
-    rows = [(viewers, round(each.pages_per_s), round(each.cpu_s, 2)) for viewers in VIEWERS for each in found[viewers]]
-    run.table(["viewers", "pages/s", "CPU s of the crawl"], rows)
+    rows = [
+        (viewers, round(each.pages_per_s), round(each.cpu_s, 2), round(each.server_cores, 3))
+        for viewers in VIEWERS
+        for each in found[viewers]
+    ]
+    run.table(["viewers", "pages/s", "CPU s of the crawl", "cores of the server"], rows)
     for viewers in VIEWERS[1:]:
         pairs = list(zip(found[0], found[viewers], strict=True))
         name = f"{viewers} viewer{'s' if viewers > 1 else ''}"
         run.figure(f"pages/s with {name} beside none", median(b.pages_per_s / a.pages_per_s for a, b in pairs), "×")
+        run.figure(f"cores of the server with {name}", median(b.server_cores for _, b in pairs), "cores")
         run.figure(f"CPU of the crawl with {name} beside none", median(b.cpu_s / a.cpu_s for a, b in pairs), "×")
 
 
@@ -158,8 +167,8 @@ def measure_large(run: Run) -> None:
     with scratch() as folder:
         make_large(run, folder / "c", urls)
         began = time.perf_counter()
-        with live_page(folder / "c") as link:
-            ask = Ask(link)
+        with live_page(folder / "c") as page:
+            ask = Ask(page.link)
             started_s = time.perf_counter() - began
             run.figure("the large collection opens", ask.seconds("/"), "s")
             run.figure("the server starts", started_s, "s")

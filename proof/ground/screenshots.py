@@ -69,9 +69,9 @@ def main() -> None:
             lycosa("crawl", "--into", into, "--pages", "20000", "--delay", "1", "--quiet"), stderr=subprocess.DEVNULL
         )
         try:
-            with live_page(into) as link, browser() as page:
+            with live_page(into) as served, browser() as page:
                 time.sleep(PAGES_BEFORE_PICTURES)  # so that charts have something to show
-                take(page, link, pages_of(into), folder)
+                take(page, served.link, pages_of(into), folder)
         finally:
             running.terminate()
             running.wait(timeout=60)

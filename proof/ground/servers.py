@@ -125,9 +125,16 @@ def simulated_web(
         server.stdout.close()
 
 
+class LivePage(NamedTuple):
+    """A running `lycosa serve`; `link` is what to open."""
+
+    pid: int
+    link: str
+
+
 @contextlib.contextmanager
-def live_page(path: Path) -> Iterator[str]:
-    """`lycosa serve`: the link to open."""
+def live_page(path: Path) -> Iterator[LivePage]:
+    """`lycosa serve` of a collection."""
     server = subprocess.Popen(
         lycosa("serve", path, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -136,7 +143,7 @@ def live_page(path: Path) -> Iterator[str]:
         link = server.stdout.readline().strip()
         if not link:
             raise LycosaError(f"lycosa serve {path} did not start")
-        yield link
+        yield LivePage(server.pid, link)
     finally:
         server.terminate()
         server.wait(timeout=START_S)

@@ -72,7 +72,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
         assert "delay_s = 0.0" in kept
 
         with live_page(into) as second:
-            viewer = Viewer(page, second)
+            viewer = Viewer(page, second.link)
             page.problems.clear()  # the server of before has ended with its crawl
             viewer.wait_for("[data-fact=state]", "finished")
             pages = lycosa("status", into, "--json").facts["pages"]

@@ -81,10 +81,10 @@ def test_what_a_site_writes_is_text_on_every_page(hostile: Path, hostile_client:
 @pytest.mark.slow
 def test_nothing_of_a_site_runs_in_a_browser_and_the_layout_holds(hostile: Path) -> None:
     require_chromium()
-    with live_page(hostile) as link, browser() as page:
+    with live_page(hostile) as served, browser() as page:
         page.resize(400)
-        page.open(link)
-        at = urlsplit(link)
+        page.open(served.link)
+        at = urlsplit(served.link)
         for path in pages_of(hostile, most=4):
             page.open(f"{at.scheme}://{at.netloc}{path}", settle_s=0.02)
             assert page.evaluate("document.title") != "taken over", path

@@ -1,8 +1,8 @@
 """The collection behind the live page, asked from many requests at once.
 
 A `Collection` is asked from one thread at a time, so there are a few of them, opened when they are first needed; a
-request borrows one. The list of hosts is kept for some seconds, since 100,000 of them take a moment to read; the report
-is made once and kept until it is asked for anew. Everything is read-only.
+request borrows one. The list of hosts and the timeline are kept for some seconds: 100,000 hosts take a moment to read.
+The report is made once and kept until it is asked for anew. Everything is read-only.
 """
 
 import threading
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import LifoQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -24,9 +24,30 @@ from lycosa.store import JoinedCollection, is_collection, shard_paths
 
 READERS = 4
 HOSTS_FOR_S = 5.0
+TIMELINE_FOR_S = 2.0
+KEPT_TIMES = 10.0  # so many times as long as it took to make is a value kept
 LOG_BYTES = 256 << 10  # of the end of log.jsonl that is looked through
 
 T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """A value that many viewers ask for, made anew when it is `for_s` old, or later where it takes long to make."""
+
+    def __init__(self, make: Callable[[], T], *, for_s: float) -> None:
+        self._make, self._for_s = make, for_s
+        self._value: T | None = None
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    def value(self) -> T:
+        with self._lock:
+            began = time.monotonic()
+            if self._value is None or began > self._until:
+                self._value = self._make()
+                ended = time.monotonic()
+                self._until = ended + max(self._for_s, KEPT_TIMES * (ended - began))
+            return self._value
 
 
 class CollectionSource:
@@ -37,8 +58,8 @@ class CollectionSource:
         self._readers: LifoQueue[Collection | None] = LifoQueue()
         for _ in range(READERS):
             self._readers.put(None)
-        self._hosts: tuple[float, list[HostView]] = (float("-inf"), [])
-        self._hosts_lock = threading.Lock()
+        self._hosts = Kept(lambda: self.ask(lambda collection: list(collection.hosts())), for_s=HOSTS_FOR_S)
+        self._timeline = Kept(self._read_timeline, for_s=TIMELINE_FOR_S)
 
     def __repr__(self) -> str:
         return f"<CollectionSource {self.path}>"
@@ -94,19 +115,17 @@ class CollectionSource:
         return is_crawled(self.path)
 
     def timeline(self) -> list[list[Sample]]:
-        """The samples of every shard."""
+        """The samples of every shard, as they were a moment ago."""
+        return self._timeline.value()
+
+    def _read_timeline(self) -> list[list[Sample]]:
         with open_to_read(self.path) as store:
             stores = store.shards if isinstance(store, JoinedCollection) else [store]
             return [load_timeline(each.state).samples for each in stores]
 
     def hosts(self) -> list[HostView]:
-        """Every host, as it was some seconds ago at most."""
-        with self._hosts_lock:
-            at, hosts = self._hosts
-            if time.monotonic() - at > HOSTS_FOR_S:
-                hosts = self.ask(lambda collection: list(collection.hosts()))
-                self._hosts = time.monotonic(), hosts
-            return hosts
+        """Every host, as it was some seconds ago."""
+        return self._hosts.value()
 
     def log(self, most: int) -> list[dict[str, Any]]:
         """The last events of the log, the newest first; of shards, those of all."""
