@@ -55,6 +55,20 @@ def test_text_and_headers_of_pages_can_be_asked_for(into: Path) -> None:
     assert str(row["fetched"]).endswith("Z")
 
 
+@pytest.mark.parametrize("table", ["pages", "links", "hosts", "changes", "urls"])
+def test_star_is_every_column_of_a_table(into: Path, table: str) -> None:
+    described = [row["column_name"] for row in asked(into, f"describe {table}")]
+
+    for row in asked(into, f"select * from {table} limit 2"):
+        assert list(row) == described
+
+
+def test_star_of_pages_has_their_content(into: Path) -> None:
+    (row,) = asked(into, "select * from pages where depth = 0")
+
+    assert str(row["text"]).startswith("Host 0")
+
+
 def test_table_for_the_eye_has_columns_and_counts_its_rows(into: Path) -> None:
     said = lycosa("sql", into, "select host, count(*) as pages from pages group by host order by host")
 

@@ -361,3 +361,14 @@ def test_replaywebpage_shows_a_copy_behind_a_redirect_in_chromium(tmp_path: Path
 
     with wacz_in_a_page(tmp_path / "page", out) as server, browser() as opened:
         assert shows(opened, embed(tmp_path / "page", server, 0, f"{SITE}old"), "A page that stays", "/replay/w/")
+
+
+@pytest.mark.parametrize("form", ["warc", "cdxj", "wacz"])
+def test_summary_counts_the_captures_that_are_written(small: Path, tmp_path: Path, form: str) -> None:
+    captures = exported(small, "cdxj", tmp_path / "lines").read_text().splitlines()
+
+    everything = lycosa("export", small, form, "--out", tmp_path / "all")
+    errors = lycosa("export", small, form, "--status", "4xx", "--out", tmp_path / "errors")
+
+    assert everything.err.startswith(f"{len(captures)} captures (redirects, too), ")
+    assert errors.err.startswith("0 captures (redirects, too), ")

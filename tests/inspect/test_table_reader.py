@@ -84,6 +84,10 @@ def test_fields_are_columns_of_their_types(crawled: CollectionStore) -> None:
     assert any(row["heading"] for row in found)
 
 
+def test_fields_are_what_their_table_has_where_no_column_is_named(crawled: CollectionStore) -> None:
+    assert arrow_reader(crawled, tables_of(crawled)["fields"]).schema.names == ["url", "heading", "words"]
+
+
 def test_every_table_can_be_read_whole_and_keeps_its_schema(crawled: CollectionStore) -> None:
     for table in tables_of(crawled).values():
         reader = arrow_reader(crawled, table, [column.name for column in table.columns])

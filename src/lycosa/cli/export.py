@@ -199,8 +199,10 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
     if report.since_s and not report.out:
         note(f"nothing is new since {format_date(report.since_s)}")
         return
-    what = f"{counted(report.pages, 'answer')} (redirects and errors, too)" if report.has_answers else ""
-    line = f"{what or counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
+    what = counted(report.pages, "capture" if report.has_records else "answer" if report.has_answers else "page")
+    if report.has_answers:
+        what += " (redirects, too)" if report.has_records else " (redirects and errors, too)"
+    line = f"{what}, {size(report.bytes)}, in {duration(report.seconds)}"
     if report.resumed:
         line += f"; went on behind {counted(report.resumed, 'page')}"
     if report.out != STANDARD:

@@ -74,7 +74,7 @@ class CdxIndex(ExportFormat):
 
     suffix = ".cdxj"
     resumes = False
-    takes_answers = True
+    takes_answers = needs_records = True
 
     def begin(self, out: Output, source: ExportSource) -> None:
         super().begin(out, source)

@@ -59,6 +59,7 @@ class ExportFormat(ABC):
     extractor: str = ""  # who finds the text of pages: `article`, or the usual one
     # Whether it takes every answer, also redirects and errors; otherwise pages alone, unless statuses are asked for.
     takes_answers: ClassVar[bool] = False
+    needs_records: ClassVar[bool] = False  # it takes captures alone: not answers that no record is kept for
     compresses_itself: ClassVar[bool] = False  # .gz and .zst at the end of a name are its own business
 
     def begin(self, out: Output, source: ExportSource) -> None:

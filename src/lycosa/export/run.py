@@ -68,7 +68,8 @@ class ExportReport(msgspec.Struct, frozen=True):
     """A finished export: its place, the pages in it, those that could not be read, its bytes, and the seconds it
     took. `since_s` is the time from which on it holds what is new, 0 where it holds all; `out` is empty where nothing
     was new, so that nothing was written. `forbidden` are pages that were left out since their publishers forbid what
-    they are for. With `has_answers` the format takes redirects and errors, too, and `pages` counts them."""
+    they are for. With `has_answers` the format takes redirects and errors, too, and `pages` counts them;
+    with `has_records` those that are captured."""
 
     format: str
     out: str
@@ -80,6 +81,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     since_s: float = 0.0
     forbidden: int = 0
     has_answers: bool = False
+    has_records: bool = False
 
 
 Tell = Callable[[ExportProgress], None]
@@ -191,6 +193,7 @@ class _Export:
             since_s,
             self._forbidden,
             self._format.takes_answers,
+            self._format.needs_records,
         )
 
     def _write(self) -> None:
@@ -209,7 +212,7 @@ class _Export:
             try:
                 if self._purpose is not None and page.row.objection(self._purpose, now=self._before.began_s):
                     self._forbidden += 1
-                else:
+                elif page.row.place or not self._format.needs_records:
                     self._format.add(page)
                     self._pages += 1
             except ArchiveUnavailable as error:

@@ -48,7 +48,7 @@ class WaczArchive(ExportFormat):
     suffix = ".wacz"
     shape = Shape.FILE
     resumes = False
-    takes_answers = True
+    takes_answers = needs_records = True
     compresses_itself = True
 
     def __init__(self, content: str = "text") -> None:
@@ -87,8 +87,6 @@ class WaczArchive(ExportFormat):
 
     def add(self, page: StoredPage) -> None:
         row = page.row
-        if not row.place:  # of a failure nothing is kept
-            return
         is_page = page.is_current and row.is_page and 200 <= row.status < 300 and row.essence in _PAGES
         text = page.text if is_page and self._has_text else ""
         is_copy = bool(row.original)

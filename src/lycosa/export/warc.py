@@ -27,7 +27,7 @@ class WarcCopy(ExportFormat):
 
     suffix = ".warc.gz"
     shape = Shape.FILE
-    takes_answers = True
+    takes_answers = needs_records = True
     compresses_itself = True
 
     def begin(self, out: Output, source: ExportSource) -> None:
@@ -37,9 +37,8 @@ class WarcCopy(ExportFormat):
             out.write(info_record(source, f"{source.collection.path.name}.warc.gz"))
 
     def add(self, page: StoredPage) -> None:
-        if page.row.place:  # of a failure nothing is kept
-            for member in self._members.exchange(WarcLocation.unpack(page.row.place), wants_whole=True):
-                self.out.write(member)
+        for member in self._members.exchange(WarcLocation.unpack(page.row.place), wants_whole=True):
+            self.out.write(member)
 
     def finish(self) -> None:
         self._members.close()

@@ -55,7 +55,7 @@ class TableDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]
         return arrow_schema(self._table.columns)
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: object) -> "_TableScanner":
-        names = self._table.usual if columns is None else columns
+        names = self.schema.names if columns is None else columns  # DuckDB names none when it wants all of the schema
         return _TableScanner(self, _Scan(self._collection, self._table, self._table.chosen(names), filter))
 
 

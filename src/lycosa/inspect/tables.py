@@ -40,17 +40,19 @@ class TableColumn(NamedTuple):
 
 
 class CollectionTable(NamedTuple):
-    """A table; `read` gives its records in lists, with what the wanted columns need."""
+    """A table; `read` gives its records in lists, with what the wanted columns need. `is_of_content`: its columns of
+    content are what it is for, so they are usual."""
 
     name: str
     about: str
     columns: tuple[TableColumn, ...]
     read: Callable[[CollectionStore, Wanted], Iterable[list[Any]]]
+    is_of_content: bool = False
 
     @property
     def usual(self) -> tuple[str, ...]:
-        """The columns that are meant where none is named: all but the content."""
-        return tuple(column.name for column in self.columns if not column.is_content)
+        """The columns that are meant where none is named: all but the content, and all of a table that is about it."""
+        return tuple(column.name for column in self.columns if self.is_of_content or not column.is_content)
 
     def chosen(self, names: Iterable[str]) -> tuple[TableColumn, ...]:
         """The columns of these names, in that order; raises SettingsError for one that there is not."""
@@ -333,7 +335,7 @@ def _fields_table(lists: Mapping[str, bool]) -> CollectionTable:
     url = TableColumn("url", "string", "the page", lambda r: r.url)
     # A field may have any name; the URL of the page keeps its own.
     kept = (column for column in columns if column.name != url.name)
-    return CollectionTable("fields", "the fields extracted from each page (--field)", (url, *kept), _read_pages)
+    return CollectionTable("fields", "the fields extracted from each page (--field)", (url, *kept), _read_pages, True)
 
 
 def _field(name: str) -> Callable[[PageRecord], Any]:
