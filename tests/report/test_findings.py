@@ -9,6 +9,8 @@ from lycosa.report import survey as surveying
 from lycosa.report.findings import QUERIES
 from lycosa.report.rules import Need
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER
+from tests.crawl.small_site import crawl_site
+from tests.crawl.test_requisites import SITE as REQUISITES_SITE
 from tests.report.planted_site import SITE, crawl_planted, expected, page
 from tests.search.shop import Shop
 from tests.search.test_archive_away import bring_back, put_away
@@ -51,6 +53,14 @@ def test_findings_say_the_words_of_links_and_what_is_wrong_with_their_targets(pl
         leads = {row.target.removeprefix(SITE): row.detail for row in report.rows("redirected-links")}
         assert leads["/chain"] == f"301, ends at {SITE}/plain"
         assert leads["/loop"] == "301, never arrives"
+
+
+def test_requisites_are_no_pages_and_no_orphans(tmp_path: Path) -> None:
+    _, stats = crawl_site(tmp_path / "c", REQUISITES_SITE.get, requisites=True)
+    with make_report(tmp_path / "c") as report:
+        assert stats.requisites > 0
+        assert report.survey.pages == stats.pages
+        assert not list(report.rows("orphans"))
 
 
 @pytest.mark.slow

@@ -209,7 +209,7 @@ def _state(known: UrlRow | None, page: PageRow, gave_up: str) -> tuple[str, str]
     if page.failure or page.status >= 400:
         return "broken", REASONS.get(page.failure, page.failure if not page.status else str(page.status))
     if page.status:
-        return "page" if page.status < 300 and not page.is_external else "other", ""
+        return "page" if page.status < 300 and page.is_page else "other", ""
     if known is not None and known.reason is Reason.ROBOTS:
         return "blocked", "robots.txt"
     return "broken", REASONS.get(gave_up, gave_up.replace("-", " ")) or "no answer"
