@@ -18,6 +18,7 @@ import zstandard
 from lycosa import Collection
 from lycosa.errors import SettingsError, StoreError
 from lycosa.export import ExportJob, ExportProgress, run
+from lycosa.export.place import read_last
 from lycosa.export.run import export_pages
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import WarcLocation
@@ -324,3 +325,23 @@ def test_export_writes_nothing_into_the_collection(tmp_path: Path) -> None:
     assert files_in(into).keys() >= before.keys()
     assert lycosa("export", into, "csv", "--since-last", "--out", tmp_path / "p.csv").code == 0
     assert {name: data for name, data in files_in(into).items() if name in before} == before
+
+
+def test_folder_behind_a_url_that_is_no_export_is_not_deleted(small: Path) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/data/photos/one.jpg", b"not ours")
+    with pytest.raises(SettingsError, match="is not empty and no earlier export"):
+        export_pages(small, ExportJob("markdown", "memory://data/photos"))
+    assert files.cat_file("/data/photos/one.jpg") == b"not ours"
+    files.rm("/data", recursive=True)
+
+
+def test_what_a_crawl_commits_while_it_ends_beside_an_export_is_in_the_next(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, began = tmp_path / "pages.jsonl", time.time()
+    monkeypatch.setattr(run, "is_written", lambda path: not out.exists())
+    export_pages(small, ExportJob("jsonl", str(out), since_last=True))
+    last = read_last(str(out))
+    assert last is not None
+    assert last.covered_s <= began - run.COMMIT_LAG_S + 60

@@ -28,7 +28,7 @@ from lycosa.errors import SettingsError, StoreError, storage_error
 
 BUFFER_BYTES = 1 << 20
 _DOING = "writing the export"
-_MARKER = ".lycosa-export"  # in a folder that an export has written, and may replace
+MARKER = ".lycosa-export"  # in a folder that an export has written, and may replace
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 2
 
@@ -310,8 +310,8 @@ class LocalFolder(Output):
             return
         if target.is_symlink() or not target.is_dir():
             raise SettingsError(f"{target} is there already and no folder: choose another name")
-        if not (target / _MARKER).is_file() and any(target.iterdir()):
-            raise SettingsError(f"{target} is not empty and no earlier export: choose a new or an empty folder")
+        if not (target / MARKER).is_file() and any(target.iterdir()):
+            raise not_replaceable(target)
 
     @property
     def folder(self) -> Path:
@@ -329,7 +329,7 @@ class LocalFolder(Output):
     def commit(self, name: str = "") -> str:
         target = self._target.with_name(name) if name else self._target
         with reported(target):
-            (self._partial / _MARKER).write_text("made by lycosa export; replaced as a whole by the next one\n")
+            mark_folder(self._partial)
             os.sync()
             if target.exists():
                 target.rename(self._old)
@@ -347,6 +347,16 @@ class LocalFolder(Output):
             _remove(self._partial)
             self._state.unlink(missing_ok=True)
         self._lock.close()
+
+
+def mark_folder(folder: Path) -> None:
+    """Notes that a folder is an export."""
+    (folder / MARKER).write_text("made by lycosa export; replaced as a whole by the next one\n")
+
+
+def not_replaceable(place: str | Path) -> SettingsError:
+    """The error for a folder that holds something else than an export."""
+    return SettingsError(f"{place} is not empty and no earlier export: choose a new or an empty folder")
 
 
 def open_locked(path: Path, target: Path) -> BinaryIO:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lycosa.errors import MissingExtra, SettingsError, StoreError
-from lycosa.export.output import Compressor, Output, OutputFailed, Stream
+from lycosa.export.output import MARKER, Compressor, Output, OutputFailed, Stream, mark_folder, not_replaceable
 
 
 def local_path(url: str) -> Path | None:
@@ -110,13 +110,20 @@ class RemoteFile(Stream):
 
 
 class RemoteFolder(Output):
-    """A folder behind a URL; one that is there is replaced."""
+    """A folder behind a URL; one that is there is replaced, if it is empty or an export."""
 
     def __init__(self, place: UrlPlace) -> None:
         super().__init__(place.url)
         self._place = place
+        if not self._is_replaceable(place.path):
+            raise not_replaceable(place.url)
         self._folder = self.scratch / "folder"
         self._folder.mkdir()
+
+    def _is_replaceable(self, target: str) -> bool:
+        files = self._place.files
+        with self._place.reported("reading"):
+            return not files.exists(target) or files.exists(f"{target}/{MARKER}") or not files.find(target)
 
     @property
     def folder(self) -> Path:
@@ -125,6 +132,7 @@ class RemoteFolder(Output):
     def commit(self, name: str = "") -> str:
         target, files = self._place.named(name), self._place.files
         temporary = self._place.temporary()
+        mark_folder(self._folder)
         sent = sorted(path for path in self._folder.rglob("*") if path.is_file())
         with self._place.reported("writing"):
             for path in sent:
@@ -133,8 +141,7 @@ class RemoteFolder(Output):
                 files.put_file(str(path), where)
             if files.exists(target):
                 files.rm(target, recursive=True)
-            if sent:
-                files.mv(temporary, target, recursive=True)
+            files.mv(temporary, target, recursive=True)
         self._tidy()
         return self._place.shown(target)
 

@@ -106,10 +106,12 @@ def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progre
             resumes=made.resumes,
             restart=job.restart,
         )
+        was_crawled = _is_crawled(opened)  # it may end meanwhile, and commit what is not seen here
         export = _Export(opened, job, made, out, tell)
         report = export.run(is_increment=last is not None)
         if job.since_last:
-            write_last(job.out, LastExport(digest, export.began_s - (COMMIT_LAG_S if _is_crawled(opened) else 0.0)))
+            lag_s = COMMIT_LAG_S if was_crawled or _is_crawled(opened) else 0.0
+            write_last(job.out, LastExport(digest, export.began_s - lag_s))
         return report
 
 
