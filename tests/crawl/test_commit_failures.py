@@ -65,7 +65,15 @@ def test_crawl_waits_while_the_archive_cannot_be_written(tmp_path: Path) -> None
         disk.archive_fails = 4
         disk.is_due = lambda: crawl.stats().pages > 50
 
+        asyncio.get_running_loop().call_later(0.0, listen, crawl)
+
+    def listen(crawl: Crawl) -> None:
+        said.add(crawl.stats().pace)
+        asyncio.get_running_loop().call_later(0.3, listen, crawl)
+
+    said: set[str] = set()
     disk = crawl_on(tmp_path / "c", prepare, store_batch=20)
+    assert "paused: no space left; it is tried again every second" in said
     times, requests = zip(*disk.failed_at, strict=True)
     in_flight = 8 * 4
     assert requests[-1] - requests[0] <= in_flight  # those that were under way may end, no other is begun

@@ -160,6 +160,10 @@ def main() -> NoReturn:
     except BrokenPipeError:
         code = _without_output(0)
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            sys.exit(
+                _complain("no file descriptors are left: allow more of them (ulimit -n 1024)", StoreError.exit_code)
+            )
         if error.errno != errno.ENOSPC:
             raise
         code = _without_output(_complain("cannot write the output: no space left", StoreError.exit_code))

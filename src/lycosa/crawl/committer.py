@@ -61,6 +61,7 @@ class Committer:
         self._announcements: list[Callable[[], None]] = []
         self._is_appended = False
         self.has_failed = False  # a commit is half done: nothing may be added until it has succeeded
+        self.failure = ""  # why the last try of the open commit failed
         self._tries, self._next_try = 0, 0.0
         self._synced_at = float("-inf")
         self.waiting = 0  # outcomes that are not committed yet
@@ -115,13 +116,13 @@ class Committer:
                 self._collection.state.reopen()
             self._write(now, is_last=is_last)
         except StoreError as error:
-            self._tries += 1
+            self._tries, self.failure = self._tries + 1, str(error)
             self._next_try = now + COMMIT_AGAIN_S
             self._on_failure(error, self._tries)
             if self._tries >= COMMIT_TRIES:
                 raise
             return False
-        self._tries, self._next_try = 0, 0.0
+        self._tries, self._next_try, self.failure = 0, 0.0, ""
         self.commits += 1
         for participant in self._participants:
             participant.on_committed()

@@ -234,6 +234,8 @@ class ProgressReporter(CommitParticipant):
     def _pace(self, hosts: Sequence[Host], in_flight: int) -> str:
         if self.is_held:
             return "paused: it continues when it is resumed"
+        if failure := self._shard.committer.failure:
+            return f"paused: {failure}; it is tried again every second"
         return pace_words(hosts, in_flight=in_flight, transfers=self._shard.settings.transfers, cores=self._cores)
 
     def _busy_cores(self) -> float:

@@ -1,0 +1,75 @@
+"""Writes docs/reliability.md from the results of the campaigns: no figure in it is typed by hand.
+
+`make chaos`, `make fuzz` and `make soak` put their results into docs/results and call this.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("docs/results")
+PAGE = Path("docs/reliability.md")
+HEAD = """# Reliability
+
+Nothing on the web may crash a crawl, hang it, fill it or lead it astray, and nothing that the machine does may cost
+it what it has acknowledged. These
+campaigns try. Each is judged from outside the process, by the truth of the simulated web and by the log of its
+server, and has a short form that
+runs with the tests. The figures below are what the commands printed; the commands write them here.
+
+| campaign | command | short form |
+|---|---|---|
+| kills: at random moments, at every write point, during recovery | `make chaos` | `tests/proof/test_chaos.py` |
+| faults of the machine: disks, files, signals, limits | `make bench NAME=machine` | `tests/proof/test_machine.py` |
+| faults of a cluster: killed, frozen, cut off, out of disk | `make bench NAME=faults` | `tests/cluster` |
+| random input for all that reads foreign bytes | `make fuzz`, `ARGS='--minutes 1'` | `tests/proof/test_fuzz.py` |
+| an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
+
+`make chaos` and `make fuzz` go on where they were interrupted (`.proof/`).
+
+A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
+the kill. When the disk is full a
+crawl pauses, says so and tries again every second; after ten tries it ends with exit code 4, and the same command
+goes on when there is room.
+Exit codes: 0 done, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage, 130 interrupted, 143 terminated.
+"""
+
+
+def section(result: dict[str, Any]) -> str:
+    settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
+    under = (
+        f"{result['seconds']:.0f} s, load {result['environment']['load']:.1f} on {result['environment']['cores']} cores"
+    )
+    lines = [
+        f"## {result['name']}, seed {result['seed']}{' (quick)' * result['quick']}",
+        "",
+        f"{result['summary'].capitalize()} ({settings}; {under}).",
+        "",
+    ]
+    for table in result["tables"]:
+        lines += _table(table["columns"], table["rows"])
+    figures = [(name, f"{each['value']:.6g} {each['unit']}".strip()) for name, each in result["figures"].items()]
+    lines += _table(["figure", "value"], figures)
+    rows = [(bar["name"], _verdict(bar)) for bar in result["bars"]]
+    return "\n".join(lines + _table(["bar", "held"], rows))
+
+
+def _verdict(bar: dict[str, Any]) -> str:
+    why = bar.get("left_out")
+    return "yes" if bar["held"] else f"not measured: {why}" if why else "**no**"
+
+
+def _table(columns: list[str], rows: list[Any]) -> list[str]:
+    cells = [[" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in [columns, *rows]]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], "|" + "---|" * len(columns), *lines[1:], ""]
+
+
+def main() -> None:
+    files = [path for name in ("chaos", "machine", "fuzz", "soak") for path in sorted(RESULTS.glob(f"{name}*.json"))]
+    sections = [section(json.loads(path.read_bytes())) for path in files]
+    PAGE.write_text("\n".join([HEAD, *sections]))
+
+
+if __name__ == "__main__":
+    main()
