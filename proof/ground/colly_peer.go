@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/gocolly/colly/v2"
 )
@@ -30,7 +31,9 @@ func main() {
 		log.Fatal(err)
 	}
 	collector.OnHTML("a[href]", func(element *colly.HTMLElement) {
-		if link := element.Request.AbsoluteURL(element.Attr("href")); link != "" {
+		// Colly takes two fragments of a page for two pages.
+		href, _, _ := strings.Cut(element.Attr("href"), "#")
+		if link := element.Request.AbsoluteURL(href); link != "" {
 			_ = element.Request.Visit(link) // visited before, or on another host
 		}
 	})
