@@ -37,9 +37,8 @@ Exit codes: 0 done, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage, 
 
 def section(result: dict[str, Any]) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
-    under = (
-        f"{result['seconds']:.0f} s, load {result['environment']['load']:.1f} on {result['environment']['cores']} cores"
-    )
+    load, cores = result["environment"]["load"], result["environment"]["cores"]
+    under = f"the last run of the command took {result['seconds']:.0f} s, load {load:.1f} on {cores} cores"
     lines = [
         f"## {result['name']}, seed {result['seed']}{' (quick)' * result['quick']}",
         "",

@@ -140,7 +140,8 @@ class MortalCrawl:
             point = self._chance.choice(RECOVERY)
         nth = self._chance.randint(1, PASSAGES.get(point, 3))
         has_index = point in INDEXED or self._chance.random() < INDEX_SHARE
-        words = [*self._words, "--index"] if has_index else self._words
+        words = [*self._words, "--index"] if has_index else [*self._words]
+        words += ["--durability", "power" if point.startswith("fsync") else "process"]  # only one of them syncs
         pid = self._begin(Life(words=words, said=str(self.said), point=point, nth=nth))
         if not point:
             time.sleep(self._chance.uniform(0, 0.25 if kind == IN_RECOVERY else 0.9))
