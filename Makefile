@@ -11,7 +11,7 @@ BROWSER := .venv/.browser
 # What the native kernel takes part in; tested with the Python twin as well.
 READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
 
-.PHONY: crawl check test lint lab bench chaos fuzz soak lock wheels wheel-check clean
+.PHONY: crawl check test lint lab bench chaos fuzz soak docs lock wheels wheel-check clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -50,6 +50,13 @@ soak: $(READY) $(NATIVE)            ## an hour on a web of which nearly a third 
 
 lock: $(VENV)              ## versions and digests of all packages, from the registry, in requirements.lock
 	$(BIN)/python -m proof.ground.lock
+
+# Sphinx with MyST and furo: it reads the Markdown as it is, checks every link within the book, and its search needs no server.
+docs: $(READY)             ## the book as HTML, in build/docs; warnings are errors
+	$(BIN)/python docs/commands.py > docs/commands.md
+	$(BIN)/lycosa settings --markdown > docs/settings.md
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html --doctree-dir build/doctrees docs build/docs
+	@echo "open build/docs/index.html"
 
 # Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.
 MAKEFLAGS += --jobs=2
@@ -111,4 +118,4 @@ wheel-check: wheels        ## installs what make wheels wrote into an empty envi
 	@rm -rf .venv/clean
 
 clean:
-	rm -rf native/target dist .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf native/target build dist .venv .pytest_cache .mypy_cache .ruff_cache

@@ -32,3 +32,11 @@ def test_docs_list_the_columns_that_there_are(into: Path) -> None:
             part = TEXT.partition(f"**{table.name}**: {table.about}\n")[2].partition("\n\n**")[0]
             listed = re.findall(r"^\| `(\w+)` \| (\S+) \|", part, re.MULTILINE)
             assert listed == [(column.name, column.type) for column in table.columns]
+
+
+def test_query_for_all_columns_has_those_of_content_too(into: Path) -> None:
+    with open_to_read(into) as collection:
+        for name, table in tables_of(collection).items():
+            with SqlQuery(collection, f"select * from {name} limit 3") as asked:
+                rows = asked.table()
+            assert rows.column_names == [column.name for column in table.columns]

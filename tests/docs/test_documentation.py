@@ -1,0 +1,152 @@
+"""Every command and program of the documentation: all commands are understood, and all that can be run are run.
+
+The tour and the how-to pages begin in an empty folder, as a reader does; other pages have a collection `my-crawl`.
+"""
+
+import ast
+import asyncio
+import contextlib
+import importlib
+import inspect
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import typer
+import pytest
+
+from tests.cli.command import lycosa
+from tests.docs.blocks import OPERATORS, REPOSITORY, Block, blocks, pages, words_of
+from tests.docs.example_site import replace_the_web
+
+FROM_NOTHING = ("README.md", "docs/tour.md", "docs/howto/")
+ENDLESS = {"serve", "replay", "watch", "shell", "simweb", "demo"}  # they run until they are stopped, or ask for input
+SHELL = {"cat", "chmod", "cp", "echo", "grep", "head", "ls", "mkdir", "mv", "printf", "sed", "sort", "touch", "wc"}
+PLACEHOLDER = re.compile(r"…|\.\.\.|\b[A-Z]{2,}\b(?![:=/.]|-)|\[")  # lycosa get URL --in DIR
+VARIES = [
+    (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?"), "DATE"),
+    (re.compile(r"[\d.,]+ ?(s|ms|µs|kB|B|MB|pages/s)\b"), "N"),
+    (re.compile(r"score [\d.]+"), "score N"),
+]
+BLOCKS = [block for page in pages() for block in blocks(page)]
+RUNNING = {page: [b for b in BLOCKS if b.page == page] for page in dict.fromkeys(b.page for b in BLOCKS if b.is_run)}
+
+
+def documented_commands() -> list[tuple[str, str]]:
+    return [
+        (f"{block.page}:{block.line}", command)
+        for block in BLOCKS
+        for command in block.commands()
+        if command.startswith("lycosa ") and not PLACEHOLDER.search(re.sub(r"'[^']*'", "''", command))
+    ]
+
+
+def parse(words: list[str]) -> None:
+    """Has the command line read by the command that it names, which raises what the user would be told."""
+    command, name, context = typer.main.get_command(importlib.import_module("lycosa.cli.commands").app), "lycosa", None
+    with contextlib.suppress(typer.Exit):  # --help and --version
+        while True:
+            context = command.make_context(name, list(words), parent=context)
+            words = [*getattr(context, "_protected_args", []), *context.args]
+            if not hasattr(command, "resolve_command") or not words:
+                return
+            name, command, words = command.resolve_command(context, words)
+
+
+@pytest.mark.parametrize("page", sorted({place.partition(":")[0] for place, _ in documented_commands()}))
+def test_documented_commands_have_the_options_they_are_given(page: str) -> None:
+    for place, command in documented_commands():
+        if place.partition(":")[0] == page:
+            try:
+                parse(words_of(command)[1:])
+            except typer.exceptions.TyperException as error:
+                pytest.fail(f"{place}: {command}: {error}")
+
+
+def test_every_command_stands_in_a_block_whose_language_says_whether_it_is_run() -> None:
+    howto = [b for b in BLOCKS if b.page.startswith(("docs/tour.md", "docs/howto/"))]
+    silent = [f"{b.page}:{b.line}" for b in howto if not b.language and any(c.startswith("lycosa ") for c in b.commands())]
+    assert howto and not silent, f"use ```sh, ```console or ```python, or say <!-- not run: REASON -->: {silent}"
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("docs") / "my-crawl"
+    with pytest.MonkeyPatch.context() as patch:
+        replace_the_web(patch)
+        assert lycosa("crawl", "https://example.org", "--into", into, LYCOSA_DELAY_S="0").code == 0
+    return into
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNING)
+def test_documented_page_runs_from_top_to_bottom(
+    page: str, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_the_web(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    shutil.copytree(REPOSITORY / "docs" / "site", tmp_path / "docs" / "site")
+    if not page.startswith(FROM_NOTHING):
+        shutil.copytree(collection, tmp_path / "my-crawl")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in RUNNING[page]:
+        if block.language in ("python", "toml") and (file := re.match(r"# (\S+\.(?:py|toml))\n", block.text)):
+            Path(file[1]).write_text(block.text)
+        elif block.is_run and block.language == "python":
+            run_python(block, names)
+        elif block.is_run:
+            for command in block.commands():
+                said = run_command(f"{page}:{block.line}", command)
+                if block.language == "console":
+                    assert_shown(block, command, said)
+
+
+def run_python(block: Block, names: dict[str, object]) -> None:
+    code = compile(block.text, f"{block.page}:{block.line}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    with contextlib.redirect_stdout(io.StringIO()):
+        if code.co_flags & inspect.CO_COROUTINE:
+            asyncio.run(eval(code, names))
+        else:
+            exec(code, names)
+
+
+def run_command(place: str, command: str) -> str:
+    """Runs a line of a shell: `lycosa` in this process, what stands behind it and a few other programs in a shell."""
+    words = words_of(command)
+    rest = command_behind(command)
+    if words[0] != "lycosa":
+        assert words[0] in SHELL, f"{place}: {command}: mark it with <!-- not run: REASON -->"
+        return in_shell(place, command)
+    if words[1] in ENDLESS or ("--keep-fresh" in words and "--time" not in words):
+        return ""
+    said = lycosa(*words[1:], LYCOSA_DELAY_S="0")
+    assert said.code == 0, f"{place}: {command}: {said.err}"
+    return in_shell(place, f"cat {rest}", said.out) if rest else said.out
+
+
+def command_behind(command: str) -> str:
+    """What stands behind the first operator, with it."""
+    found = next((word for word in re.findall(r"'[^']*'|\"[^\"]*\"|\S+", command) if word in OPERATORS), None)
+    return command[command.index(f" {found} ") :] if found else ""
+
+
+def in_shell(place: str, command: str, given: str = "") -> str:
+    done = subprocess.run(["bash", "-c", command], input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{place}: {command}: {done.stderr}"
+    return done.stdout
+
+
+def assert_shown(block: Block, command: str, said: str) -> None:
+    """What the page shows below a command is what it said: … stands for anything, a line of it for any lines."""
+    shown = block.text.partition(f"$ {command}")[2].partition("\n")[2].partition("\n$ ")[0].strip("\n")
+    if not shown:
+        return
+    for pattern, name in VARIES:
+        shown, said = pattern.sub(name, shown), pattern.sub(name, said)
+    said = "\n".join(line.rstrip() for line in said.strip("\n").splitlines())
+    lines = ["(?s:.*)" if line == "…" else re.escape(line).replace("…", ".*") for line in shown.splitlines()]
+    wanted = "\n".join(lines)
+    assert re.fullmatch(wanted, said), f"{block.page}:{block.line}: {command}\nshown:\n{shown}\nsaid:\n{said}"
