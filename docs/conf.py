@@ -27,7 +27,7 @@ autodoc_member_order = "bysource"
 
 
 def unlink_source_files(app: Any, page: str, source: list[str]) -> None:
-    """Leaves the words of links that lead out of docs/, where a reader of the source finds a file and the book has none."""
+    """Leaves the words alone of links that lead out of docs/ to files of the source, which the book does not have."""
     folder = Path(app.srcdir, page).parent
 
     def words(link: re.Match[str]) -> str:

@@ -34,11 +34,10 @@ class Block(NamedTuple):
 
     def commands(self) -> Iterator[str]:
         """Its commands, without prompts and explanations."""
-        for line in self.text.replace("\\\n", " ").splitlines():
-            if self.language == "console":
-                if not line.startswith("$ "):
-                    continue
-                line = line[2:]
+        lines = self.text.replace("\\\n", " ").splitlines()
+        if self.language == "console":
+            lines = [line for line in lines if line.startswith("$ ")]
+        for line in lines:
             if found := COMMAND.match(re.sub(r"^(?:\w+)?\$ +", "", line.strip())):
                 yield found[0].strip()
 

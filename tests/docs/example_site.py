@@ -32,10 +32,11 @@ class SiteDownloader:
         file = root / (path.lstrip("/") + ("index.html" if path.endswith("/") else ""))
         is_there = file.is_file()
         kind = mimetypes.guess_type(file.name)[0] or "text/html"
+        line = "200 OK" if is_there else "404 Not Found"
         answer = Response(
             request.url,
             status=200 if is_there else 404,
-            header_block=f"HTTP/1.1 {'200 OK' if is_there else '404 Not Found'}\r\ncontent-type: {kind}\r\n\r\n".encode(),
+            header_block=f"HTTP/1.1 {line}\r\ncontent-type: {kind}\r\n\r\n".encode(),
             headers={"content-type": kind},
             body=file.read_bytes() if is_there else b"not here",
             started_s=loop.time(),

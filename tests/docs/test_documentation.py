@@ -14,8 +14,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import typer
 import pytest
+import typer
 
 from tests.cli.command import lycosa
 from tests.docs.blocks import OPERATORS, REPOSITORY, Block, blocks, pages, words_of
@@ -67,7 +67,9 @@ def test_documented_commands_have_the_options_they_are_given(page: str) -> None:
 
 def test_every_command_stands_in_a_block_whose_language_says_whether_it_is_run() -> None:
     howto = [b for b in BLOCKS if b.page.startswith(("docs/tour.md", "docs/howto/"))]
-    silent = [f"{b.page}:{b.line}" for b in howto if not b.language and any(c.startswith("lycosa ") for c in b.commands())]
+    silent = [
+        f"{b.page}:{b.line}" for b in howto if not b.language and any(c.startswith("lycosa ") for c in b.commands())
+    ]
     assert howto and not silent, f"use ```sh, ```console or ```python, or say <!-- not run: REASON -->: {silent}"
 
 
