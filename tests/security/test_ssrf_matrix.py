@@ -48,7 +48,7 @@ def test_special_addresses_are_refused_however_they_come_in(report: Report, name
 @pytest.mark.parametrize("name", [way.__name__ for way in QUIET_WAYS])
 def test_special_addresses_are_not_asked_by_logins_and_browsers(report: Report, name: str) -> None:
     way = report[name]
-    if "lycosa[render]" in way["said"] or "chromium" in way["said"]:
+    if not way["tried"] and ("lycosa[render]" in way["said"] or "apt-get install chromium" in way["said"]):
         pytest.skip(way["said"])
 
     assert {address for _, address, _ in way["started"]} <= {SITE}
