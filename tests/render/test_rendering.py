@@ -235,6 +235,17 @@ def test_page_whose_scripts_never_end_is_kept_as_it_was_fetched(
     assert records(tmp_path / "c")["conversion"] == 1
 
 
+def test_page_that_needs_a_refused_host_does_not_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser, "WAITS_S", 20.0)  # after which the page is given up
+    refused = "".join(f"<script src=http://10.9.8.7/{number}.js></script>" for number in range(5))
+    words = "<script>document.getElementById('root').innerHTML = '<p>' + 'many words '.repeat(50)</script>"
+    with served_app(1) as app:
+        app.files["/"] = 200, "text/html", f"<div id=root></div>{refused}{words}"
+        crawl(app, tmp_path / "c")
+    assert events(tmp_path / "c", "render-failed") == []
+    assert records(tmp_path / "c")["conversion"] == 1
+
+
 def test_steps_are_done_and_tls_is_the_crawls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "STEP_S", 2.0)  # what a page without the link waits for it
     authority = trustme.CA()

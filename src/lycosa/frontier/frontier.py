@@ -505,6 +505,8 @@ class Frontier:
         """Fetch nothing more from this host; its queue stays on disk, in case it is wanted again."""
         if not host.row.gave_up:
             self._queues.give_up(host, reason)
+            for hook in self._checks.hooks:
+                hook.gave_up(host)
             self.scheduler.place(host, now)  # it may still have to be asked for another host's robots.txt
 
     def on_resolved(self, name: str, now: float) -> None:

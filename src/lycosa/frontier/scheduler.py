@@ -39,6 +39,10 @@ class FrontierHook(Protocol):
         """A URL was dropped, by this hook or for any other reason."""
         return
 
+    def gave_up(self, host: Host) -> None:
+        """A host was given up: what is queued there is not fetched."""
+        return
+
     def puts_last(self, host: Host) -> bool:
         """Return whether this host has had its share, so that other hosts go first."""
         return False

@@ -46,6 +46,7 @@ class SubresourceGate(FetchObserver, FrontierHook):
         self._waiting: dict[str, list[Answered]] = {}
         self._cache: OrderedDict[str, Subresource] = OrderedDict()
         self._cached_bytes = 0
+        self._given_up: set[str] = set()  # hosts from which nothing more will come in this run
         shard.frontier.add_hook(self)
 
     def __repr__(self) -> str:
@@ -55,6 +56,9 @@ class SubresourceGate(FetchObserver, FrontierHook):
         """Has `text`, a URL, fetched for a page; `done` hears what came, None where nothing may or does."""
         url, frontier = parse_url(text), self._shard.frontier
         if url is None or redirects > MOST_REDIRECTS or not frontier.owns(url.host):
+            done(None)
+            return
+        if url.href.removesuffix(url.path) in self._given_up:
             done(None)
             return
         if (cached := self._cache.get(url.href)) is not None:
@@ -139,6 +143,12 @@ class SubresourceGate(FetchObserver, FrontierHook):
         """A URL is not asked for after all: robots.txt forbids it."""
         if self._waiting:
             self._answer(host.origin + entry.path, None)
+
+    def gave_up(self, host: Host) -> None:
+        """Nothing more is asked of a host, such as one whose address is refused: whoever waits for it need not."""
+        self._given_up.add(host.origin)
+        for url in [each for each in self._waiting if each.startswith(f"{host.origin}/")]:
+            self._answer(url, None)
 
     def cancel_all(self) -> None:
         """Answers everybody who waits: nothing more will come."""
