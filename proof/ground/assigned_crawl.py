@@ -127,6 +127,9 @@ class _KeyAgent(Agent):
 
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
 
+    def gave_up(self, host: Host) -> None:
+        return
+
     def puts_last(self, host: Host) -> bool:
         return False
 
