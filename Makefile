@@ -55,6 +55,7 @@ lock: $(VENV)              ## versions and digests of all packages, from the reg
 docs: $(READY)             ## the book as HTML, in build/docs; warnings are errors
 	$(BIN)/python docs/commands.py > docs/commands.md
 	$(BIN)/lycosa settings --markdown > docs/settings.md
+	$(BIN)/python -m proof.pages
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html --doctree-dir build/doctrees docs build/docs
 	@echo "open build/docs/index.html"
 

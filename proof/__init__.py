@@ -6,7 +6,7 @@ An experiment computes and reports; it never draws, writes files, or takes rando
 """
 
 from proof.charts import Axis, Column, ColumnChart, Distribution, Line, LineChart, Mark, Sample
-from proof.experiment import Bar, Experiment, Run
+from proof.experiment import Bar, Experiment, PaperFigure, Run
 
 __all__ = [
     "Axis",
@@ -18,6 +18,7 @@ __all__ = [
     "Line",
     "LineChart",
     "Mark",
+    "PaperFigure",
     "Run",
     "Sample",
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import LycosaError
-from proof import registry, report
+from proof import pages, registry, report
 from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, as_json, perform
 from proof.progress import ProgressSteps
 
@@ -68,6 +68,8 @@ def _command(options: argparse.Namespace) -> int:
         return 0
     names = registry.names(options.kind) if options.name == "all" else [options.name]
     results = [_run(options, registry.find(options.kind, name)) for name in names]
+    if report.usual_folder(Path.cwd()) == pages.RESULTS:
+        pages.write()
     return 0 if all(result.held for result in results) else BAR_NOT_HELD
 
 

@@ -60,11 +60,24 @@ class Bar(msgspec.Struct, frozen=True):
         return f"{'≥' if self.relation == '>=' else '≤'} {number(self.limit)}"
 
 
+class PaperFigure(msgspec.Struct, frozen=True):
+    """A claim of a paper, the figure that the paper gives for it, and the name of the figure that is found here.
+
+    The first letter of `claim_id` names the paper. `theirs` is empty where the paper makes a claim without a figure.
+    """
+
+    claim_id: str
+    claim: str
+    theirs: str
+    figure: str
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """One question and its answer's limits.
 
-    `claim_id` names the claim that it checks, a paper's (P4) or our own; a benchmark may have none. `runs` is how
-    often it repeats what it measures, `choices` are the parts of it that can be run alone (`--only`).
+    `claim_id` names the claim that it checks, a paper's (P4) or our own; a benchmark may have none. `papers` sets its
+    figures beside those of papers, for docs/papers.md. `runs` is how often it repeats what it measures, `choices` are
+    the parts of it that can be run alone (`--only`).
     """
 
     name: str
@@ -73,6 +86,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     bars: tuple[Bar, ...] = ()
     claim_id: str = ""
     claim: str = ""
+    papers: tuple[PaperFigure, ...] = ()
     runs: int = 1
     choices: tuple[str, ...] = ()
 

@@ -113,10 +113,10 @@ def markdown(result: ExperimentResult, *, picture: str) -> str:
             f"{kind}Settings: {', '.join(f'{name} {value}' for name, value in settings.items())}. Again with\n",
             f"```\n{result.command}\n```\n",
             *([f"![{_escaped(alt)}]({picture})\n"] if findings.charts else []),
-            *map(_table, findings.tables),
+            *map(markdown_table, findings.tables),
             *(f"{_escaped(remark)}\n" for remark in findings.remarks),
             "## Figures\n",
-            _table(_figures(result)),
+            markdown_table(_figures(result)),
             "## Bars\n",
             _bars(result),
         ]
@@ -136,10 +136,10 @@ def _bars(result: ExperimentResult) -> str:
         )
         for verdict in result.verdicts
     )
-    return _table(ResultTable(("bar", "figure", "measured", "wanted", "held"), rows))
+    return markdown_table(ResultTable(("bar", "figure", "measured", "wanted", "held"), rows))
 
 
-def _table(table: ResultTable) -> str:
+def markdown_table(table: ResultTable) -> str:
     """A Markdown table; columns of numbers stand to the right."""
     numeric = [all(not isinstance(row[i], str) or not row[i] for row in table.rows) for i in range(len(table.columns))]
     rule = ["---:" if is_numeric else "---" for is_numeric in numeric]

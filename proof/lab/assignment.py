@@ -14,7 +14,7 @@ import numpy as np
 from lycosa.cluster.assignment import Member, build_table, letter_sum
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.web import bucket_of, domain_of
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, PaperFigure, Run
 from proof.ground.assigned_crawl import OURS, AssignedCrawl, AssignmentWay, Key, crawl_by
 from proof.ground.commands import scratch
 from proof.ground.host_names import HostArray, Hosts, Integers, make_hosts
@@ -195,6 +195,17 @@ EXPERIMENT = Experiment(
         Bar("so with a join, too", f"{FEWER}, a join", ">=", 0),
         Bar("as even as may be", "variation by hosts, 5 crawlers", "<=", 0.1),
         Bar("little moves", "hosts moved beside the least, 5 crawlers", "<=", 1.3),
+    ),
+    papers=(
+        PaperFigure("H1", "no page is fetched by two crawlers", "0 %", "pages fetched by several crawlers"),
+        PaperFigure(
+            "H1",
+            "the parts are even: standard deviation over mean",
+            "near 0",
+            "variation by hosts, letter-sum, 5 crawlers",
+        ),
+        PaperFigure("H1", "the same, by our own assignment", "near 0", "variation by hosts, 5 crawlers"),
+        PaperFigure("H4", "pages of hosts that several crawlers asked, fewer than with Nutch", "", f"{FEWER}, no join"),
     ),
     run=measure,
 )

@@ -22,7 +22,7 @@ from lycosa.simweb.pages import DAY_S, PageState
 from lycosa.simweb.vocabulary import mix, unit
 from lycosa.store import CollectionStore
 from lycosa.web import analyse_page, url_key
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, PaperFigure, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import look, wall_s
 
@@ -222,6 +222,19 @@ EXPERIMENT = Experiment(
         Bar("few false alarms", "false alarms", "<=", 0.5),
         Bar("marked parts are recognised", "volatile parts recognised, marked", ">=", 95.0),
         Bar("unmarked parts are recognised", "volatile parts recognised, not marked", ">=", 95.0),
+    ),
+    papers=(
+        PaperFigure(
+            "Y12",
+            "structure, text and pictures show every change: changes missed by the papers' codes",
+            "0",
+            "changes missed by the codes",
+        ),
+        PaperFigure("Y12", "the same, by what decides here: changes missed", "0", "changes missed"),
+        PaperFigure(
+            "Y12", "a change is told where there is none, by the papers' codes", "", "false alarms of the codes"
+        ),
+        PaperFigure("Y12", "the same, by what decides here", "", "false alarms"),
     ),
     run=measure,
 )

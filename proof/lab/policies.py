@@ -22,7 +22,7 @@ from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb, truth_of
 from lycosa.simweb.vocabulary import TOPICS
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, PaperFigure, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import Look, MemoryCrawl, crawl
 
@@ -338,6 +338,16 @@ EXPERIMENT = Experiment(
         Bar("mining finds", "unlinked pages found", ">=", 80.0),
         Bar("mining is cheap", "requests for each of them", "<=", 1.3),
         Bar("polite under every policy", "crawls that broke a rule", "<=", 0),
+    ),
+    papers=(
+        PaperFigure(
+            "Y2",
+            "relevance is judged before the download: on-topic pages beside breadth-first",
+            "",
+            "on-topic pages beside breadth-first",
+        ),
+        PaperFigure("T3", "mining finds pages that nobody links to", "", "unlinked pages found"),
+        PaperFigure("T3", "requests for each page that mining finds", "", "requests for each of them"),
     ),
     run=measure,
 )

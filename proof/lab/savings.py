@@ -19,7 +19,7 @@ from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.vocabulary import mix, unit
 from lycosa.tables import TVI, table_url
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, PaperFigure, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import look
 
@@ -227,5 +227,13 @@ EXPERIMENT = Experiment(
     claim_id="Y12",
     claim="Only what changed is fetched and stored again.",
     bars=(Bar("much less than downloading everything", "bytes of downloading everything", "<=", 60.0),),
+    papers=(
+        PaperFigure(
+            "Y12",
+            "only what changed is fetched again: bytes of downloading everything",
+            "",
+            "bytes of downloading everything",
+        ),
+    ),
     run=measure,
 )

@@ -16,7 +16,7 @@ from lycosa.simweb import Answer, AuditRules, SimSettings, SimWeb
 from lycosa.simweb.vocabulary import lognormal_table
 from lycosa.simweb.web import NOT_FOUND
 from lycosa.tables import AugmentOptions, tables_of
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, PaperFigure, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import crawl
 from proof.progress import Step
@@ -277,5 +277,6 @@ EXPERIMENT = Experiment(
         Bar("nothing is missed", "pages missed", "<=", 0),
         Bar("polite", "crawls that broke a rule", "<=", 0),
     ),
+    papers=(PaperFigure("P4", "less time where documents have tables of links", "15.1 %", "less time with tables"),),
     run=measure,
 )

@@ -18,7 +18,7 @@ from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.protocol import WireRequest, WireResponse, to_wire
 from lycosa.tables import TVI, TableRefusal, Tvi, parse_tvi, patch_document, table_url
 from lycosa.web import marked_parts
-from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, PaperFigure, Run
 from proof.progress import Step
 
 REQUEST_BYTES = 200  # of a request, about: its line, host, agent, accepted types and codings
@@ -221,6 +221,14 @@ EXPERIMENT = Experiment(
     bars=(
         Bar("far fewer bytes", "bytes of whole documents for one with tables", ">=", WANTED),
         Bar("the same content", "visits that left something else than the truth", "<=", 0),
+    ),
+    papers=(
+        PaperFigure(
+            "P7",
+            "a revisit fetches the table of volatile information alone",
+            "",
+            "bytes of whole documents for one with tables",
+        ),
     ),
     run=measure,
 )

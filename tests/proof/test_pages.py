@@ -1,0 +1,52 @@
+"""What the documentation takes out of docs/results is what is there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from proof import pages, registry
+
+
+@pytest.mark.parametrize("path", [path for path, _ in pages.made()], ids=lambda path: path.name)
+def test_page_is_what_its_results_say(path: Path) -> None:
+    assert path.read_text() == dict(pages.made())[path], "run: .venv/bin/python -m proof.pages"
+
+
+def test_papers_name_figures_that_their_experiments_found() -> None:
+    for experiment in registry.catalogue("lab"):
+        result = pages.result_of(experiment.name)
+        assert result is not None
+        assert {claim.figure for claim in experiment.papers} <= result["figures"].keys(), experiment.name
+        assert {claim.claim_id[0] for claim in experiment.papers} <= pages.PAPERS.keys()
+
+
+def test_papers_page_a_new_figure_is_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = pages.result_of("tol")
+    assert result is not None
+    result["figures"]["less time with tables"]["value"] = 12.5
+    (tmp_path / "tol.json").write_text(json.dumps(result))
+    monkeypatch.setattr(pages, "RESULTS", tmp_path)
+    assert "| 15.1 % | 12.5 % | `make lab NAME=tol` |" in pages.papers_page()
+    assert "| not measured | `make lab NAME=tvi` |" in pages.papers_page()
+
+
+def test_tables_between_marks_are_replaced_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {
+        "columns": ["", "pages/s", "CPU µs/page", "peak MB", "MB on disk"],
+        "rows": [["Lycosa", 2000, 400, 90, 21.5], ["Other", 70, 14000, 300, 0]],
+        "title": "",
+    }
+    work = {
+        "columns": ["", "robots", "archive"],
+        "rows": [["Lycosa", "yes", "WARC"], ["Other", "yes", "no"]],
+        "title": "",
+    }
+    (tmp_path / "race.json").write_text(json.dumps({"tables": [measured, work]}))
+    monkeypatch.setattr(pages, "RESULTS", tmp_path)
+    page = pages.with_tables("before\n<!-- from results: race:short -->\nold\n<!-- end -->\nafter\n")
+    assert page.startswith("before\n<!-- from results: race:short -->\n|  | pages/s |")
+    assert "| Lycosa | 2,000 | 400 | 90 | 21.5 | robots; archive: WARC |" in page
+    assert "| Other | 70 | 14,000 | 300 | 0 | robots |" in page
+    assert "old" not in page and page.endswith("<!-- end -->\nafter\n")
+    assert "make bench NAME=none" in pages.with_tables("<!-- from results: none -->\n<!-- end -->\n")
