@@ -83,7 +83,7 @@ _Html = tuple[str, bool, bool, bool, tuple[str, _Rules] | None]  # what `analyse
 _Read = tuple[int, tuple[int, bytes, bytes], bool, object, list[bytes] | None]
 
 class Readers:
-    """Threads that read documents without Python, see `lycosa.crawl.readers`. `fileno()` can be read from when `take` has
+    """Threads that read documents without Python, see `lycosa.crawl.reading`. `fileno()` can be read from when `take` has
     something to give. OSError where the system gives no thread."""
 
     def __new__(cls, threads: int, writer: MemberWriter | None) -> Readers: ...

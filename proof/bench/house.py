@@ -144,8 +144,9 @@ def measure(run: Run) -> None:
     run.figure(TWICE, sum(count > 1 for count in classes.values()))
     for room in COMMENTED_ROOMS:
         run.figure(f"lines with a comment in {room}", comment_share(room), "%")
-    rows = [(file, ", ".join(sorted(names))[:60]) for file, names in sorted({**crawled, **found}.items())]
-    run.table(["file on the way", "functions that ran"], rows)
+    for until, files in (("the commit", crawled), ("a search result", found)):
+        rows = [(file, ", ".join(sorted(names))[:60]) for file, names in sorted(files.items())]
+        run.table([f"file on the way to {until}", "functions that ran"], rows)
 
 
 EXPERIMENT = Experiment(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lycosa.cli.commands import app
 from lycosa.cli.search import IndexingProgress
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.memory_crawl import front
 from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run

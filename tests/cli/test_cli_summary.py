@@ -11,7 +11,7 @@ from msgspec import structs
 
 from lycosa.cli.run import NOTHING_FETCHED, _exit_code
 from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_reached, limit_used_up, summary, visits_left
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.crawl.stats import CrawlStats, SlowHost
 from lycosa.recrawl.plan import SHORTEST_DAYS
 from lycosa.settings import CrawlSettings

@@ -20,7 +20,7 @@ import pytest
 
 from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
@@ -132,7 +132,7 @@ def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
             crawl.stop()
 
     recrawl(web, into, front(web), answer=without_sitemaps if is_gone_first else None)
-    monkeypatch.setattr("lycosa.crawl.shard.STEPS_PER_TURN", 1)
+    monkeypatch.setattr("lycosa.crawl.seams.STEPS_PER_TURN", 1)
     monkeypatch.setattr("lycosa.crawl.host_rules.URLS_PER_STEP", 5)
     for _ in range(2):
         stopped = recrawl(web, into, days=40, recrawl=Recrawl(everything=True), act=stop, store_batch=1)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.loop import Engine
+from lycosa.crawl.progress import Recrawl
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.inspect import explain_url, hosts, open_to_read, stats_of
 from lycosa.records import Family

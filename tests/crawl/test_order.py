@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.memory_crawl import crawl, front

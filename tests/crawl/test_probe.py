@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lycosa
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 
 PAGES = 12
 FAST = {"delay_s": 0, "per_host": 4, "per_ip": 4, "eager": False, "mine": "off"}

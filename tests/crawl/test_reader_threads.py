@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from lycosa import Crawl
-from lycosa.crawl.readers import ReaderThreads
-from lycosa.crawl.reading import LeaseAnswer, PageReader
+from lycosa.crawl.reading import LeaseAnswer, PageReader, ReaderThreads
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
@@ -163,7 +162,7 @@ def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkey
         assert all(each.prepared for each in handed_on)
         threads.close()
 
-    monkeypatch.setattr("lycosa.crawl.readers.HELD_MOST_BYTES", 100)
+    monkeypatch.setattr("lycosa.crawl.reading.HELD_MOST_BYTES", 100)
     handed_on = list[LeaseAnswer]()
     asyncio.run(main())
 
@@ -222,7 +221,7 @@ def test_answers_are_handed_on_where_the_system_gives_no_thread(monkeypatch: pyt
         readers.arrived(answer("http://a/1"))
         readers.close()
 
-    monkeypatch.setattr("lycosa.crawl.readers.native", Kernel)
+    monkeypatch.setattr("lycosa.crawl.reading.native", Kernel)
     handed_on = list[LeaseAnswer]()
     asyncio.run(main())
     assert [each.lease.url for each in handed_on] == ["http://a/1"]

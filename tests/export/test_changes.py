@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lycosa import Collection
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.inspect import ChangeFilter, list_changes, open_to_read
 from lycosa.recrawl import history
 from lycosa.simweb import SimSettings, SimWeb

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.graph.packing import (
+from lycosa.graph.columns import (
     WIDEST,
     decode_varints,
     deltas,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.errors import LycosaError, SettingsError, StoreError
 from lycosa.importing import ImportProgress, ImportResult, import_archives
 from lycosa.importing import plan as plan_module

@@ -12,9 +12,7 @@ from itertools import count
 import msgspec
 
 from lycosa.crawl.reading import followed_links
-from lycosa.learning.guesses import MiningLevel
-from lycosa.learning.mining import GuessOutcome, ancestors
-from lycosa.learning.profiles import HostProfile
+from lycosa.learning.mining import GuessOutcome, HostProfile, MiningLevel, ancestors
 from lycosa.learning.traps import DROPPED, Judgement, PageSignature, path_pattern, sign_page
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.learning.guesses import MiningLevel
-from lycosa.learning.mining import MOST_OPEN, MOST_SERIES, GuessOutcome, Miner, MinerRow
+from lycosa.learning.mining import MOST_OPEN, MOST_SERIES, GuessOutcome, Miner, MinerRow, MiningLevel
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 

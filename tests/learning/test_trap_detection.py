@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.learning.guesses import MiningLevel
-from lycosa.learning.parameters import ParameterRow, QueryParameters
+from lycosa.learning.mining import MiningLevel
 from lycosa.learning.trap_guard import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget
 from lycosa.learning.traps import (
     DROPPED,
@@ -19,7 +18,9 @@ from lycosa.learning.traps import (
     MOST_TEXTS,
     BudgetRow,
     PageSignature,
+    ParameterRow,
     PatternBudgets,
+    QueryParameters,
     family_key,
     sign_page,
 )

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
 from lycosa.store.warc_file import WarcWriter

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.simweb import SimWeb
 from lycosa.simweb.documents import EPOCH_S
 from lycosa.simweb.memory import MemoryWeb, run_virtual

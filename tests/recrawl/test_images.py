@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from lycosa.cli.commands import app
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.inspect import PageHistory, page_history
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind

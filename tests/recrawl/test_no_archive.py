@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import lycosa
 from lycosa.cli.commands import app
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.records import Family
 from lycosa.recrawl.versions import ChangeRow, document_at, history

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.commands import app
-from lycosa.crawl.assembly import wall_clock
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
+from lycosa.crawl.seams import wall_clock
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family

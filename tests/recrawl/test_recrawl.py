@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind, Presence

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import Result, front

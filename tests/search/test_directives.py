@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lycosa import Collection, Crawl
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.inspect import explain_url, open_to_read
 from lycosa.search import view as search_views
 from lycosa.simweb.memory import run_virtual

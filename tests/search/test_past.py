@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lycosa
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind

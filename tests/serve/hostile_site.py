@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.progress import Recrawl
 from tests.crawl.small_site import FIRST, Sent, crawl_site
 
 TAKEN = "document.title='taken over'"

@@ -205,7 +205,7 @@ class Agent:
         finally:
             upload.cancel()
 
-    # what the crawl asks (`crawl.other_shards.OtherShards`)
+    # what the crawl asks (`crawl.seams.OtherShards`)
 
     def owns(self, host: str) -> bool:
         return self.hosts.owns(host)

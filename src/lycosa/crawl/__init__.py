@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from lycosa.crawl.admission import MAX_MISLED, Admission, EarlyLinks, is_nofollow
     from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
-    from lycosa.crawl.copies import CopyClaim
     from lycosa.crawl.externals import ExternalLinks
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
     from lycosa.crawl.keeper import Archive, CommittedPage, DocumentStore, PatchedDocument
-    from lycosa.crawl.limits import Recrawl, effective_limits
     from lycosa.crawl.loop import Engine
-    from lycosa.crawl.other_shards import OtherShards
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
-    from lycosa.crawl.progress import WAITING, clock, duration
+    from lycosa.crawl.progress import WAITING, Recrawl, clock, duration, effective_limits
     from lycosa.crawl.reading import (
         LeaseAnswer,
         PreparedPage,
@@ -58,28 +55,32 @@ if TYPE_CHECKING:
     from lycosa.crawl.requisites import Requisites
     from lycosa.crawl.seams import (
         AnswerConverter,
+        CopyClaim,
         FetchObserver,
+        OtherShards,
         Parts,
         ReadPage,
         RequestHandler,
         RequestHook,
         RunCompanion,
+        Shard,
         Statistics,
         UrlSource,
     )
-    from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import (
         Counters,
         CrawlStats,
         Retry,
+        Sample,
+        Timeline,
         Totals,
         counts_row,
         load_counts,
         load_live_stats,
+        load_timeline,
         sum_of_shards,
     )
     from lycosa.crawl.steering import NEW_SETTINGS, STEERED_SETTINGS, Action, Order, Steering, is_crawled, steer
-    from lycosa.crawl.timeline import Sample, Timeline, load_timeline
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
 __getattr__ = open_lazily(
@@ -88,28 +89,24 @@ __getattr__ = open_lazily(
         "admission": "MAX_MISLED Admission EarlyLinks is_nofollow",
         "assembly": "loop_parts",
         "committer": "CommitParticipant",
-        "copies": "CopyClaim",
         "externals": "ExternalLinks",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
-        "keeper": "Archive CommittedPage PatchedDocument DocumentStore",
-        "limits": "Recrawl effective_limits",
+        "keeper": "Archive CommittedPage DocumentStore PatchedDocument",
         "loop": "Engine",
-        "other_shards": "OtherShards",
         "pages": "PageHandler",
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
-        "progress": "WAITING clock duration",
+        "progress": "WAITING Recrawl clock duration effective_limits",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
-        "requeue": "EVERY INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING AddedUrl Inbox literal_hosts page_of_requisite "
-        "refuse_private refuse_forgotten",
+        "requeue": "EVERY INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING AddedUrl Inbox literal_hosts "
+        "page_of_requisite refuse_forgotten refuse_private",
         "requisites": "Requisites",
-        "seams": "AnswerConverter FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics "
-        "UrlSource",
-        "shard": "Shard",
+        "seams": "AnswerConverter CopyClaim FetchObserver OtherShards Parts ReadPage RequestHandler RequestHook "
+        "RunCompanion Shard Statistics UrlSource",
         "steering": "NEW_SETTINGS STEERED_SETTINGS Action Order Steering is_crawled steer",
-        "timeline": "Sample Timeline load_timeline",
-        "stats": "CrawlStats Counters Retry Totals counts_row load_counts load_live_stats sum_of_shards",
+        "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row load_counts load_live_stats "
+        "load_timeline sum_of_shards",
     },
 )
 

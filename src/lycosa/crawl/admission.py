@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import LARGE_BYTES, decoded_body, followed_links, header_hrefs, page_directives
-from lycosa.crawl.seams import FetchObserver, ReadPage
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import FetchObserver, ReadPage, Shard
 from lycosa.frontier import Lease, LinkSource, Origin, QueueEntry, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response

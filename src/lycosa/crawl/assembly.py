@@ -5,33 +5,28 @@ by `api.assembly`.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
-from lycosa.crawl.committer import CommitParticipant, Committer
-from lycosa.crawl.copies import Copies
-from lycosa.crawl.failures import FailureHandler
+from lycosa.crawl.committer import Committer
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.keeper import Archive, DocumentStore, PageKeeper
-from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
-from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
+from lycosa.crawl.other_shards import Copies
+from lycosa.crawl.pages import FailureHandler, HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.pipeline import Pipelines
-from lycosa.crawl.progress import ProgressReporter
-from lycosa.crawl.readers import usual_threads
-from lycosa.crawl.reading import LinkFilter, PageReader
+from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits
+from lycosa.crawl.reading import LinkFilter, PageReader, usual_threads
 from lycosa.crawl.requeue import Inbox
-from lycosa.crawl.seams import Fetch, Parts, RequestHandler
-from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
+from lycosa.crawl.seams import BackgroundWork, EventLog, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
 from lycosa.crawl.stats import Counters, Totals, load_counts
 from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts
 from lycosa.graph import LinkIndexer
 from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
 from lycosa.settings import CrawlSettings, read_field, read_group
-from lycosa.store import Batch, CollectionStore, Forgotten
+from lycosa.store import CollectionStore, Forgotten
 from lycosa.web import Purpose, Url, parse_url
 
 if TYPE_CHECKING:
@@ -75,7 +70,7 @@ def loop_parts(
     limits = LimitChecker(
         effective_limits(settings, recrawl, shard.counters.totals.seconds),
         shard.counters,
-        lambda: now() - start.now,
+        start.now,
         shard.frontier,
         now,
         visits=recrawl.most if recrawl else None,
@@ -117,7 +112,7 @@ def loop_parts(
     host_rules = HostRules(shard, archive, addresses, requests, given.other_shards)
     # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
     # before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
-    participants = copies, documents, shard.linker, mining, traps, ranked, _FrontierRows(shard), reporter
+    participants = copies, documents, shard.linker, mining, traps, ranked, FrontierRows(shard), reporter
     shard.committer.join(*(one for one in (*participants, given.other_shards, inbox) if one is not None))
     threads = usual_threads(is_alone=given.other_shards is None) if settings.threads is None else settings.threads
     return LoopParts(
@@ -193,17 +188,11 @@ def _open_shard(
         PageReader(settings, given.analysers, given.content_digest),
         LinkFilter(settings, seeds, given.filters, totals.ignored),
         LinkIndexer(collection),
-        BackgroundWork(is_blocked=lambda: committer.has_failed),
+        BackgroundWork(committer),
         now,
         now_unix,
     )
     return shard, addresses
-
-
-def wall_clock(now: Callable[[], float], start: ProcessStart) -> Callable[[], float]:
-    """The time of day by the monotonic clock: it never goes back, whatever becomes of the machine's."""
-    offset_s = start.now_unix - start.now
-    return lambda: now() + offset_s
 
 
 def _known_texts(path: Path) -> "KnownTexts":
@@ -224,16 +213,3 @@ def _politeness(settings: CrawlSettings) -> Politeness:
         robots=settings.robots,
         purpose=Purpose(settings.purpose),
     )
-
-
-class _FrontierRows(CommitParticipant):
-    """The frontier's part in commits; it takes the time as an argument."""
-
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
-
-    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
-        self._shard.frontier.before_commit()
-
-    def on_committed(self) -> None:
-        self._shard.frontier.on_committed(self._shard.committer.batch, self._shard.now())

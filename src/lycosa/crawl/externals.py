@@ -9,8 +9,7 @@ redirect leads is checked in turn.
 
 from lycosa.crawl.pages import MAX_HOPS, PageHandler
 from lycosa.crawl.reading import LeaseAnswer, redirect_location
-from lycosa.crawl.seams import FetchObserver, ReadPage, RequestHandler
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import FetchObserver, ReadPage, RequestHandler, Shard
 from lycosa.fetch import response_media_type
 from lycosa.frontier import Lease, Origin, Reason, RecentUrls, RequestKind, UrlState
 from lycosa.records import Request, Response

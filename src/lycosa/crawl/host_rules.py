@@ -11,14 +11,11 @@ from hashlib import sha1
 import msgspec
 
 from lycosa.crawl.addresses import HostAddresses
-from lycosa.crawl.failures import PATIENT_WAIT_S
 from lycosa.crawl.keeper import Archive
-from lycosa.crawl.other_shards import OtherShards
-from lycosa.crawl.pages import PageHandler, RequestBuilder
+from lycosa.crawl.pages import PATIENT_WAIT_S, PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import LeaseAnswer, decoded_body, redirect_location
-from lycosa.crawl.seams import ReadPage
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import OtherShards, ReadPage, Shard
 from lycosa.fetch import hsts_age, retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation

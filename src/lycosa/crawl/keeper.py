@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant, TextTaker
-from lycosa.crawl.copies import Copies
+from lycosa.crawl.other_shards import Copies
 from lycosa.crawl.reading import (
     LeaseAnswer,
     PreparedPage,
@@ -25,8 +25,7 @@ from lycosa.crawl.reading import (
     record_metadata,
     with_headers,
 )
-from lycosa.crawl.seams import Parts, ReadPage
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import Parts, ReadPage, Shard
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.store import (

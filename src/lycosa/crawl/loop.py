@@ -2,7 +2,7 @@
 
 The life of a URL is the first part of `Engine`: lease, resolve, fetch, read, admit, commit, one method a step, and each
 says in which module the work is done. The second part is the life of a crawl: how it begins, goes on and ends.
-Everything that touches the state runs on the event loop; pages may be read beside it (`crawl.readers`).
+Everything that touches the state runs on the event loop; pages may be read beside it (`crawl.reading`).
 A failed page is an outcome, never an exception; a failed disk pauses the crawl and ends it after a while. Optional
 features hang on it by `crawl.seams`.
 """
@@ -15,15 +15,14 @@ from typing import Any
 
 from lycosa.crawl.assembly import LoopParts
 from lycosa.crawl.committer import COMMIT_AGAIN_S, TextTaker
-from lycosa.crawl.copies import CopyClaim
 from lycosa.crawl.keeper import Listener
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
-from lycosa.crawl.readers import ReaderThreads
-from lycosa.crawl.reading import LeaseAnswer
+from lycosa.crawl.reading import LeaseAnswer, ReaderThreads
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost, set_intervals
 from lycosa.crawl.seams import (
     AnswerConverter,
+    CopyClaim,
     Fetch,
     FetchObserver,
     ReadPage,
@@ -128,7 +127,7 @@ class Engine:
 
     def _read(self, answer: LeaseAnswer) -> ReadPage | None:
         """4. Read: the handler of this kind of request reads the answer and keeps it (`crawl.keeper`). A new page
-        comes back from `crawl.pages`; all else is dealt with there: redirects, failures (`crawl.failures`), robots.txt
+        comes back from `crawl.pages`; all else is dealt with there: redirects, failures (`crawl.pages`), robots.txt
         and sitemaps (`crawl.host_rules`), revisits (`recrawl`), tables (`tables`)."""
         lease, response = answer.lease, answer.response
         if response.failure is Failure.CANCELLED:

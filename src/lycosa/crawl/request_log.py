@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.seams import FetchObserver, ReadPage
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import FetchObserver, ReadPage, Shard
 from lycosa.errors import StoreError
 from lycosa.frontier import Lease
 from lycosa.records import Failure, Response

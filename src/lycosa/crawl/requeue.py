@@ -28,7 +28,7 @@ import xxhash
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import joined_links
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import Shard
 from lycosa.errors import SettingsError, StoreError
 from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState, pack_requisite_hops
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address

@@ -15,8 +15,7 @@ from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.pages import MAX_HOPS, PageHandler
 from lycosa.crawl.reading import LeaseAnswer, answer_statements, decoded_body, redirect_location
 from lycosa.crawl.requeue import page_of_requisite, write_via
-from lycosa.crawl.seams import FetchObserver, ReadPage, RequestHandler
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.seams import FetchObserver, ReadPage, RequestHandler, Shard
 from lycosa.frontier import Lease, Reason, RequestKind, UrlState, pack_requisite_hops, requisite_hops
 from lycosa.records import Request, Response
 from lycosa.store import REDIRECTS, PageRow

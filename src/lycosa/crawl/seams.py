@@ -1,23 +1,90 @@
-"""The seams of the loop: the parts that a crawl is made of, and the features that hang on it.
+"""The seams of the loop: the parts that a crawl is made of, the features that hang on it, and the shard they work on.
 
 The loop depends only on these protocols. `api.assembly` decides from the settings which objects implement them; a
-feature that is off is not there at all, and the loop has no branch for it.
+feature that is off is not there at all, and the loop has no branch for it. `OtherShards` is the port to the rest of a
+crawl of many processes: the loop asks it whether it may go on, tells it of commits and lets it write into them. A crawl
+of one process has none.
+
+`Shard` is what everybody who reads answers or writes into the next commit needs; `crawl.assembly` makes it. Its
+`EventLog` is `log.jsonl`: what happened, one JSON object a line, for people and scripts; the state is the truth.
+`BackgroundWork` is long work beside the crawl: a large sitemap or robots.txt is read in steps, and between them the
+event loop turns. Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few
+steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. While the disk
+refuses, nothing goes on.
 """
 
+import asyncio
+import random
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.committer import CommitParticipant, Committer
 from lycosa.crawl.pipeline import Pipeline
-from lycosa.crawl.reading import LeaseAnswer
+from lycosa.crawl.reading import LeaseAnswer, LinkFilter, PageReader
+from lycosa.crawl.stats import Counters
+from lycosa.errors import StoreError
 from lycosa.fetch import Downloader
-from lycosa.frontier import BREADTH, Lease, Policy, RequestKind
+from lycosa.frontier import BREADTH, Frontier, Lease, Policy, ProcessStart, RequestKind, UrlForwarder
+from lycosa.graph import LinkIndexer
 from lycosa.mapping import AddressGuard, Resolver
 from lycosa.records import Request, Response
-from lycosa.store import LinkRow, PageRow
-from lycosa.web import Analysers, Page, Topic, Url, UrlFilter
+from lycosa.settings import CrawlSettings
+from lycosa.store import Batch, CollectionStore, LinkRow, PageRow
+from lycosa.web import Analysers, Page, Steps, Topic, Url, UrlFilter
+
+
+class CopyClaim(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A page `href` has the document `digest`, stored as the payload `payload_sha1`; `is_gone`: it has it no more;
+    `is_copy`: it is noted as a copy, and asks whether it still is one. The answer names the `original`, the first page
+    with this document, which may be `href` itself, and that page's payload."""
+
+    href: str
+    digest: bytes
+    payload_sha1: bytes = b""
+    original: str = ""
+    is_gone: bool = False
+    is_copy: bool = False
+
+
+class DocumentOwners(Protocol):
+    """The rest of the crawl, as far as documents are concerned."""
+
+    def owns(self, host: str) -> bool:
+        """Does the host belong to this shard?"""
+        ...
+
+    def owns_document(self, digest: bytes) -> bool:
+        """Does the document belong to this shard?"""
+        ...
+
+    def send_claims(self, claims: Sequence[CopyClaim]) -> None:
+        """Takes what others have to know, to leave with the next commit."""
+        ...
+
+
+class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
+    """The rest of the crawl, as one shard sees it. It takes part in commits, with what has to last."""
+
+    def may_ask(self, pages: int) -> bool:
+        """May one more request be started, `pages` being fetched or under way already?"""
+        ...
+
+    def may_visit(self, address: str, host: str) -> bool:
+        """May this address be asked now? If not, the engine hears of the host by `Engine.on_located`, later."""
+        ...
+
+    def may_end(self) -> bool:
+        """Is the crawl over where nothing is queued here?"""
+        ...
+
+    def ask_robots(self, url: Url, then: Callable[[Response], None]) -> None:
+        """Has a robots.txt fetched by the shard that owns its host; `then` hears what came back."""
+        ...
 
 
 class Statistics(Protocol):
@@ -188,3 +255,140 @@ class UrlSource(Protocol):
         return  # not abstract: not every source plans visits
 
     def close(self) -> None: ...
+
+
+STEPS_PER_TURN = 2  # of a few milliseconds each; then the loop gets a turn
+HELD_S = 0.1  # how soon it is tried again while the disk refuses
+
+
+class EventLog:
+    """Appends events; lines are buffered until `flush`. A log that cannot be written does not stop a crawl."""
+
+    def __init__(self, path: Path, now_unix: Callable[[], float]) -> None:
+        self._now_unix = now_unix
+        self._lines: list[bytes] = []
+        try:
+            self._file: BinaryIO | None = path.open("ab", buffering=0)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+
+    def write(self, event: str, **fields: object) -> None:
+        self._lines.append(msgspec.json.encode({"time": round(self._now_unix(), 3), "event": event, **fields}) + b"\n")
+
+    def flush(self) -> None:
+        if self._file is None or not self._lines:
+            return
+        lines, self._lines = b"".join(self._lines), []
+        try:
+            self._file.write(lines)
+        except OSError:
+            self._lines = []  # no space for the log: the commit will say so
+
+    def close(self) -> None:
+        self.flush()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class BackgroundWork:
+    """The work under way; while a commit has failed nothing may be written. `on_turn_done` hears of each turn."""
+
+    def __init__(self, committer: Committer) -> None:
+        self._committer = committer
+        self.on_turn_done: Callable[[Exception | None], None] = lambda _: None
+        self._work: deque[tuple[str, Steps[None]]] = deque()
+        self._handle: asyncio.Handle | None = None
+
+    def __repr__(self) -> str:
+        return f"<BackgroundWork {len(self._work)} under way>"
+
+    def __bool__(self) -> bool:
+        return bool(self._work)
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts whose files are being read."""
+        return {host for host, _ in self._work}
+
+    def start(self, steps: Steps[None], host: str) -> None:
+        """Begins with work for a host. It is called where a response is settled, so it may write."""
+        if not self._has_ended(steps):
+            self._work.append((host, steps))
+            self._plan()
+
+    def close(self) -> None:
+        """The crawl is over: what is not finished is left, and its URL is still queued."""
+        self._work.clear()
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _plan(self) -> None:
+        if self._handle is None:
+            loop = asyncio.get_running_loop()
+            self._handle = (
+                loop.call_later(HELD_S, self._turn) if self._committer.has_failed else loop.call_soon(self._turn)
+            )
+
+    def _turn(self) -> None:
+        """One turn for the work that has waited longest."""
+        self._handle = None
+        if not self._committer.has_failed:
+            host, steps = self._work.popleft()
+            try:
+                if not self._has_ended(steps):
+                    self._work.append((host, steps))
+            except Exception as error:  # the event loop would only log it
+                self.on_turn_done(error)
+                return
+            self.on_turn_done(None)
+        if self._work:
+            self._plan()
+
+    @staticmethod
+    def _has_ended(steps: Steps[None]) -> bool:
+        return sum(1 for _ in islice(steps, STEPS_PER_TURN)) < STEPS_PER_TURN
+
+
+class Shard(NamedTuple):
+    """One shard, open. `now` is the monotonic clock, `now_unix` the wall clock, `roll` gives the jitter of waits.
+    `reader` is that of the event loop."""
+
+    collection: CollectionStore
+    settings: CrawlSettings
+    frontier: Frontier
+    counters: Counters
+    committer: Committer
+    events: EventLog
+    reader: PageReader
+    link_filter: LinkFilter
+    linker: LinkIndexer
+    background: BackgroundWork
+    now: Callable[[], float]
+    now_unix: Callable[[], float]
+    roll: Callable[[], float] = random.random
+
+    def release(self, lease: Lease, response: Response, *, wait_s: float = 0.0, reason: str = "") -> None:
+        """The request of a lease has ended: its slots go back."""
+        self.frontier.release(
+            lease, response.ended_s, self.now(), wait_s=wait_s, reason=reason, now_unix=self.now_unix()
+        )
+
+
+class FrontierRows(CommitParticipant):
+    """The frontier's part in commits; it takes the time as an argument."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        self._shard.frontier.before_commit()
+
+    def on_committed(self) -> None:
+        self._shard.frontier.on_committed(self._shard.committer.batch, self._shard.now())
+
+
+def wall_clock(now: Callable[[], float], start: ProcessStart) -> Callable[[], float]:
+    """The time of day by the monotonic clock: it never goes back, whatever becomes of the machine's."""
+    offset_s = start.now_unix - start.now
+    return lambda: now() + offset_s

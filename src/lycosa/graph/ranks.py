@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
-from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, not_usable
-from lycosa.graph.packing import I64, U64
-from lycosa.graph.segment import Segment
+from lycosa.graph.columns import I64, U64
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, Segment, not_usable
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]

@@ -18,9 +18,16 @@ import msgspec
 import xxhash
 
 from lycosa.frontier import KEY_END, Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RequestKind
-from lycosa.learning.parameters import QueryParameters
-from lycosa.learning.profiles import HostProfile, HostProfiles
-from lycosa.learning.traps import DROPPED, Judgement, PageSignature, family_key, path_pattern, sign_page
+from lycosa.learning.mining import HostProfile, HostProfiles
+from lycosa.learning.traps import (
+    DROPPED,
+    Judgement,
+    PageSignature,
+    QueryParameters,
+    family_key,
+    path_pattern,
+    sign_page,
+)
 from lycosa.records import Family
 from lycosa.store import Batch, PageRow, State
 from lycosa.web import LinkKind, Page, Url, domain_of, key_prefix_end
