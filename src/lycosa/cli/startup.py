@@ -11,7 +11,7 @@ import signal
 
 INTERRUPTED = 130
 
-# At the usual pace looking for cycles costs about a tenth of a page's time, and of the imports (docs/proof.md).
+# At the usual pace looking for cycles costs about a tenth of a page's time, and of the imports.
 COLLECTOR_PACE = (100_000, 50, 1000)
 
 
