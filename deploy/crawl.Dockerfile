@@ -13,7 +13,7 @@ COPY --from=kernel /build/wheels /tmp/wheels
 COPY pyproject.toml README.md LICENSE NOTICE /tmp/lycosa/
 COPY src /tmp/lycosa/src
 RUN pip install --no-cache-dir /tmp/wheels/*.whl "/tmp/lycosa[serve]" && rm -rf /tmp/lycosa /tmp/wheels
-USER lycosa
+USER 1000
 WORKDIR /data
 VOLUME /data
 # Docker sends SIGTERM, on which a crawl commits and ends; the next start continues it.

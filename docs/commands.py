@@ -8,13 +8,21 @@ import typer
 
 from lycosa.cli.commands import COMMANDS, app
 
+HEAD = """# Commands
+
+The help of every command, made by `python docs/commands.py > docs/commands.md`.
+
+A command exits with 0 when it is done, 1 when nothing could be fetched, 2 after wrong usage, 3 at a limit that you asked to treat as a
+failure, 4 when storage failed, 130 when it was interrupted or terminated.
+"""
+
 
 def reference() -> str:
     """The page."""
     os.environ["COLUMNS"], os.environ["TERMINAL_WIDTH"] = "80", "80"
     root = typer.main.get_command(app)
     context = root.make_context("lycosa", [], resilient_parsing=True)
-    parts = ["# Commands\n\nThe help of every command, made by `python docs/commands.py > docs/commands.md`.\n"]
+    parts = [HEAD]
     for group, commands in COMMANDS.items():
         parts.append(f"## {group}\n")
         for name in commands:

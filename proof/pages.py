@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proof import registry
-from proof.experiment import Cell, PaperFigure, ResultTable, quantity
+from proof.experiment import Bar, Cell, PaperFigure, ResultTable, quantity
 from proof.report import markdown_table
 
 PROJECT = Path(__file__).parents[1]
@@ -132,14 +132,32 @@ def _long(result: Result) -> str:
     machine = f"load {result['environment']['load']} on {result['environment']['cores']} cores at the start"
     parts = [f"`{result['command']}` ({settings}; {machine}; {result['seconds'] / 60:.0f} minutes)\n"]
     parts += map(markdown_table, _tables(result))
+    parts.append(markdown_table(_bars(result)))
     parts += [f"- {remark}" for remark in result["remarks"]]
     return "\n".join(parts) + "\n"
+
+
+def _bars(result: Result) -> ResultTable:
+    """What had to be reached, what was measured, and whether it was reached."""
+    rows = []
+    for each in result["bars"]:
+        bar = Bar(each["name"], each["figure"], each["relation"], _limit(each["limit"]))
+        measured = quantity(each["value"], each["unit"]) if each["value"] is not None else "not measured"
+        wanted = f"{bar.wanted()} {each['unit']}".rstrip()
+        rows.append(
+            (bar.name, wanted, measured, "yes" if each["held"] else "left out" if each.get("left_out") else "no")
+        )
+    return ResultTable(("bar", "must reach", "measured", "reached"), tuple(rows), "bars")
+
+
+def _limit(limit: float | list[float]) -> float | tuple[float, float]:
+    return (limit[0], limit[1]) if isinstance(limit, list) else limit
 
 
 def _short(result: Result) -> str:
     """One table for the README: what each crawler reaches, and what it does for a page."""
     measured, work = _tables(result)[:2]
-    at = [measured.columns.index(name) for name in ("pages/s", "CPU µs/page", "peak MB", "MB on disk")]
+    at = [measured.columns.index(name) for name in ("pages/s", "Lycosa ×", "CPU µs/page", "peak MB", "MB on disk")]
     does = {row[0]: _in_words(work.columns[1:], row[1:]) for row in work.rows}
     rows = tuple((row[0], *(row[i] for i in at), does[row[0]]) for row in measured.rows)
     return markdown_table(ResultTable(("", *(measured.columns[i] for i in at), "for each page"), rows))

@@ -9,6 +9,7 @@ import sys
 
 from crawlee import ConcurrencySettings  # type: ignore[import-not-found]
 from crawlee.crawlers import ParselCrawler, ParselCrawlingContext  # type: ignore[import-not-found]
+from crawlee.http_clients import ImpitHttpClient  # type: ignore[import-not-found]
 from crawlee.storage_clients import MemoryStorageClient  # type: ignore[import-not-found]
 
 
@@ -19,6 +20,7 @@ async def main() -> None:
         concurrency_settings=ConcurrencySettings(
             min_concurrency=connections, max_concurrency=connections, desired_concurrency=connections
         ),
+        http_client=ImpitHttpClient(verify=False),  # its usual one, with the benchmark's own certificate authority
         storage_client=MemoryStorageClient(),
         respect_robots_txt_file=True,
         configure_logging=False,

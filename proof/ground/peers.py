@@ -31,7 +31,7 @@ CRAWLEE = "crawlee[parsel]==1.*"
 COLLY = "v2.3.0"
 REPLAYWEBPAGE = "2.4.6"
 WGET2 = ("wget2", "libwget0", "libgpgme11", "libassuan0", "libgpg-error0")
-# Of the crate's features only what a crawl by plain requests needs: the others cost it time.
+# Of the crate's features only what a crawl by plain requests, with or without TLS, needs: the others cost it time.
 _SPIDER = f"""[package]
 name = "spider-peer"
 version = "1.0.0"
@@ -40,7 +40,7 @@ edition = "2021"
 name = "spider-peer"
 path = "{Path(__file__).with_name("spider_peer.rs")}"
 [dependencies]
-spider = {{ version = "={SPIDER}", default-features = false, features = ["sync"] }}
+spider = {{ version = "={SPIDER}", default-features = false, features = ["sync", "reqwest_rustls_tls"] }}
 """
 # Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
 _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">

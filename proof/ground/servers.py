@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import trustme
+
 from lycosa.errors import LycosaError
 from proof.ground.commands import lycosa
 from proof.ground.peers import nginx
@@ -39,7 +41,7 @@ http {{
   sendfile on;
   tcp_nopush on;
   keepalive_requests 10000000;
-  server {{ listen 127.0.0.1:{port}; root {root}; }}
+  server {{ listen 127.0.0.1:{port}{tls}; root {root}; }}
 }}
 """
 
@@ -54,11 +56,15 @@ class ServedPage(NamedTuple):
 
 
 class Nginx:
-    """A running nginx; `served` reads its log on from where the last call ended."""
+    """A running nginx; `served` reads its log on from where the last call ended.
 
-    def __init__(self, port: int, log: Path) -> None:
+    `ca` is the file of the authority that signed its certificate; None without TLS.
+    """
+
+    def __init__(self, port: int, log: Path, ca: Path | None = None) -> None:
         self.port, self._log, self._read_bytes = port, log, 0
-        self.origin = f"http://127.0.0.1:{port}"
+        self.ca = ca
+        self.origin = f"{'https' if ca else 'http'}://127.0.0.1:{port}"
 
     def served(self) -> list[ServedPage]:
         with self._log.open("rb") as file:
@@ -70,20 +76,30 @@ class Nginx:
 
 
 @contextlib.contextmanager
-def nginx_of(root: Path, folder: Path) -> Iterator[Nginx]:
-    """nginx serving `root`; keeps its log and pid file in `folder`."""
+def nginx_of(root: Path, folder: Path, *, tls: bool = False) -> Iterator[Nginx]:
+    """nginx serving `root`; keeps its log, pid file and certificate in `folder`."""
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
+    ca = _certificate(folder) if tls else None
+    listen = f" ssl; ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.pem" if tls else ""
     user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""  # else its worker may not read the files
-    (folder / "nginx.conf").write_text(_NGINX.format(user=user, folder=folder, port=port, root=root))
+    (folder / "nginx.conf").write_text(_NGINX.format(user=user, folder=folder, port=port, tls=listen, root=root))
     command = [nginx(), "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         await_server(port, server)
-        yield Nginx(port, folder / "access.log")
+        yield Nginx(port, folder / "access.log", ca)
     finally:
         server.terminate()
         server.wait(timeout=START_S)
+
+
+def _certificate(folder: Path) -> Path:
+    """Writes a certificate for 127.0.0.1 with its key into `folder`; the file of the authority that signed it."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
+    return folder / "ca.pem"
 
 
 class ServedWeb(NamedTuple):

@@ -30,11 +30,11 @@ POSTGRESQL = RealSite("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html
 
 
 @contextlib.contextmanager
-def served_site(run: Run) -> Iterator[tuple[RealSite, Nginx]]:
+def served_site(run: Run, *, tls: bool = False) -> Iterator[tuple[RealSite, Nginx]]:
     """The site that a run is about, the smaller one if it is quick, served by nginx."""
     site = POSTGRESQL if run.quick else OPENJDK
     run.setting("site", site.package)
-    with scratch() as folder, nginx_of(site.folder(), folder) as server:
+    with scratch() as folder, nginx_of(site.folder(), folder, tls=tls) as server:
         yield site, server
 
 

@@ -14,7 +14,8 @@ async fn main() {
         .with_respect_robots_txt(true)
         .with_delay(0)
         .with_depth(0)
-        .with_limit(0);
+        .with_limit(0)
+        .with_danger_accept_invalid_certs(true); // the benchmark's own authority
     website.crawl_raw().await;
     println!("{}", website.get_links().len());
 }
