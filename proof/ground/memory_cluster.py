@@ -15,8 +15,9 @@ from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.delegation import CentralLookups
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
 from lycosa.cluster.outbox import Message, Reply
+from lycosa.cluster.recrawl import divide_recrawl
 from lycosa.cluster.transfer import BucketTransfer
-from lycosa.crawl import CrawlStats
+from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.errors import ClusterError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
@@ -42,13 +43,21 @@ class MemoryCluster:
     make_web: type[MemoryWeb] = MemoryWeb
 
     def __init__(
-        self, web: SimWeb, into: Path, workers: int, *, machines: Mapping[str, str] | None = None, **settings: Any
+        self,
+        web: SimWeb,
+        into: Path,
+        workers: int,
+        *,
+        machines: Mapping[str, str] | None = None,
+        recrawl: Recrawl | None = None,
+        **settings: Any,
     ) -> None:
         options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
         into.mkdir(exist_ok=True)
         self.web, self.into = web, into
         self._loop = asyncio.get_running_loop()
         self.settings = CrawlSettings(**options)
+        self._recrawl = divide_recrawl(into, recrawl) if recrawl is not None else None
         self.coordinator = self.make_coordinator(into, self._loop.time)
         if not self.coordinator.names:
             scheme = Scheme(self.settings.assignment)
@@ -65,7 +74,7 @@ class MemoryCluster:
         self.messages = 0
 
     def make_coordinator(self, into: Path, now: Callable[[], float]) -> Coordinator:
-        return Coordinator(into, self.settings, now=now)
+        return Coordinator(into, self.settings, now=now, recrawl=self._recrawl)
 
     def make_agent(self, enrolment: Enrolment, **parts: Any) -> Agent:
         return Agent(enrolment, self, self, **parts)

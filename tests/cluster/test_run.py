@@ -75,11 +75,10 @@ def test_without_ray_one_sentence_says_how_to_get_it(tmp_path: Path, monkeypatch
     assert not (tmp_path / "c").exists()
 
 
-def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(sharded: Path) -> None:
+def test_recrawl_of_one_shard_is_refused_and_says_what_visits_it(sharded: Path) -> None:
     shard = sharded / "shards" / "s0"
-    for path, what in ((sharded, "has shards"), (shard, f"is a shard of {sharded}")):
-        words = f"{path} {what}: lycosa crawl --into {sharded} --keep-fresh looks at its pages again"
-        assert complaint("recrawl", path, "--all") == f"recrawl is for a collection of one process, and {words}"
+    words = f"{shard} is a shard of {sharded}: lycosa recrawl {sharded} visits its pages again"
+    assert complaint("recrawl", shard, "--all") == words
 
 
 def test_shard_is_not_crawled_alone(sharded: Path) -> None:

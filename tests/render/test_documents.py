@@ -12,7 +12,7 @@ from lycosa import Collection
 from lycosa.crawl import Recrawl
 from lycosa.removal import forget
 from lycosa.render import rendering
-from lycosa.render.browser import RenderedDocument, RenderError, RenderJob
+from lycosa.render.tab import RenderedDocument, RenderError, RenderJob
 from tests.crawl.consistency import problems
 from tests.crawl.small_site import FIRST, crawl_site, links
 

@@ -7,6 +7,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -20,7 +21,7 @@ from lycosa import Collection, Crawl
 from lycosa.crawl import CrawlStats
 from lycosa.errors import PartError
 from lycosa.inspect import explain_url, open_to_read
-from lycosa.render import browser, require_browser
+from lycosa.render import processes, require_browser, tab
 from lycosa.store import CollectionStore
 from proof.ground.app import AppServer, served_app
 from tests.crawl.consistency import problems
@@ -210,23 +211,39 @@ def test_browser_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) ->
     assert browsers() == []
 
 
+def test_interrupt_in_a_terminal_ends_it_without_a_word_of_the_browser(tmp_path: Path) -> None:
+    with served_app(200) as app:
+        words = ["crawl", app.origin, "--into", str(tmp_path / "c"), "--delay", "0", "--render", "auto", "--quiet"]
+        command = [sys.executable, "-m", "lycosa", *words]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+            assert process.stderr is not None
+            while len(app.asked) < 12 and process.poll() is None:  # pages are being rendered
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: the crawl and all that it has started
+            said = process.stderr.readline()
+            os.killpg(process.pid, signal.SIGINT)
+            said += process.stderr.read()
+    assert process.returncode == 130
+    assert [line for line in said.splitlines() if not line.startswith("Stopping")] == []
+    assert problems(tmp_path / "c") == []
+    assert events(tmp_path / "c", "rendered")[0]["browsers_replaced"] == 0
+
+
 def browsers() -> list[int]:
     """The browsers that this process has started."""
-    return [pid for pid in browser._descendants(os.getpid()) if is_main(pid)]
+    return [pid for pid in processes.descendants(os.getpid()) if is_main(pid)]
 
 
 def is_main(pid: int) -> bool:
-    words = browser._read(pid, "cmdline")
-    return (
-        b"--lycosa-browser=" in words and b"--type=" not in words and b"State:\tZ" not in browser._read(pid, "status")
-    )
+    words, status = processes.read_process(pid, "cmdline"), processes.read_process(pid, "status")
+    return b"--lycosa-browser=" in words and b"--type=" not in words and b"State:\tZ" not in status
 
 
 def test_page_whose_scripts_never_end_is_kept_as_it_was_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browser, "PAGE_S", 1.0)
-    monkeypatch.setattr(browser, "READ_S", 1.0)
+    monkeypatch.setattr(tab, "PAGE_S", 1.0)
+    monkeypatch.setattr(tab, "READ_S", 1.0)
     with served_app(2) as app:
         app.files["/"] = 200, "text/html", "<div id=root></div><a href=/item/1>x</a><script>while (true) {}</script>"
         stats = crawl(app, tmp_path / "c")
@@ -236,7 +253,7 @@ def test_page_whose_scripts_never_end_is_kept_as_it_was_fetched(
 
 
 def test_page_that_needs_a_refused_host_does_not_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "WAITS_S", 20.0)  # after which the page is given up
+    monkeypatch.setattr(tab, "WAITS_S", 20.0)  # after which the page is given up
     refused = "".join(f"<script src=http://10.9.8.7/{number}.js></script>" for number in range(5))
     words = "<script>document.getElementById('root').innerHTML = '<p>' + 'many words '.repeat(50)</script>"
     with served_app(1) as app:
@@ -247,7 +264,7 @@ def test_page_that_needs_a_refused_host_does_not_wait_for_it(tmp_path: Path, mon
 
 
 def test_steps_are_done_and_tls_is_the_crawls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "STEP_S", 2.0)  # what a page without the link waits for it
+    monkeypatch.setattr(tab, "STEP_S", 2.0)  # what a page without the link waits for it
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)

@@ -138,7 +138,7 @@ def recrawl(
     the same command again continues. `lycosa changes DIR` shows what was found.
     """
     # lazy: the cluster takes 0.03 s to import, which the first request of a crawl need not wait for
-    from lycosa.cluster import require_one_process
+    from lycosa.cluster import require_whole_collection
 
     # lazy: views and search take 0.1 s to import, which the first request of a crawl need not wait for
     from lycosa.inspect import known_before, open_to_read
@@ -147,7 +147,7 @@ def recrawl(
         named = tuple(known_before(collection, url) for url in urls or ())
     if named and (everything or visits):
         raise SettingsError("name URLs, or revisit pages with --all or --visits: not both")
-    require_one_process(into)
+    require_whole_collection(into)
     own = {name: typed.pop(name) for name in ("visits_per_day", "time_s")}
     given = {name: text for name, text in own.items() if text}
     read = merge(SettingsSource(given, lambda name: SETTINGS[name].option or ""))

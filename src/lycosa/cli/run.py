@@ -308,7 +308,7 @@ async def _crawl_with_workers(job: CrawlJob) -> tuple[CrawlStats, str]:
         _warn("with --workers the search index is built at the end; a search before that builds its own")
 
     async def crawl(callbacks: ClusterCallbacks) -> tuple[CrawlStats, str]:
-        return await crawl_on_this_machine(job.into, job.settings, **callbacks._asdict())
+        return await crawl_on_this_machine(job.into, job.settings, recrawl=job.recrawl, **callbacks._asdict())
 
     return await _crawl_with_others(job, crawl)
 

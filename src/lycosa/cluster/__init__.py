@@ -13,7 +13,7 @@ from lycosa.doors import open_lazily
 if TYPE_CHECKING:
     from lycosa.cluster.assignment import read_places_file
     from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
-    from lycosa.cluster.membership import lost_shards, recrawl_command, require_one_process
+    from lycosa.cluster.membership import lost_shards, recrawl_command, require_whole_collection
     from lycosa.cluster.ray import (
         cluster_status,
         host_and_port,
@@ -33,7 +33,7 @@ __getattr__ = open_lazily(
     {
         "assignment": "read_places_file",
         "checkpoints": "fetch_copies unpack_archive",
-        "membership": "lost_shards recrawl_command require_one_process",
+        "membership": "lost_shards recrawl_command require_whole_collection",
         "ray": "cluster_status host_and_port node_command prepare_environment require_own_address require_ray "
         "resize_crawl stop_crawls",
         "run": "RunningCrawl crawl_on_cluster crawl_on_this_machine",
@@ -44,5 +44,5 @@ __getattr__ = open_lazily(
 __all__ = [
     "RunningCrawl", "cluster_status", "crawl_on_cluster", "crawl_on_this_machine", "fetch_copies", "host_and_port",
     "lost_shards", "node_command", "prepare_environment", "read_places_file", "recrawl_command",
-    "require_one_process", "require_own_address", "require_ray", "resize_crawl", "stop_crawls", "unpack_archive",
+    "require_own_address", "require_ray", "require_whole_collection", "resize_crawl", "stop_crawls", "unpack_archive",
 ]  # fmt: skip

@@ -83,6 +83,7 @@ class Agent:
         # Limits over the whole crawl are the coordinator's to watch.
         self.settings = enrolment.settings.replace(pages=None, bytes=None, time_s=None)
         self._folder, self._generation = Path(enrolment.folder), enrolment.generation
+        self._recrawl = enrolment.recrawl
         self._warcs = range(enrolment.number * WARCS_PER_SHARD, (enrolment.number + 1) * WARCS_PER_SHARD)
         self._incarnations = dict(enrolment.members)
         self.hosts = OwnedHosts(self.name, enrolment.table, enrolment.next_table)
@@ -92,7 +93,8 @@ class Agent:
         self._is_central = enrolment.settings.exchange == "coordinator"
         if self._is_central:
             parts["resolver"] = CentralResolver(coordinator)
-        self._page_cap = NO_CAP if enrolment.settings.pages is None else 0
+        self._counts_visits = self._recrawl is not None and self._recrawl.most is not None
+        self._page_cap = NO_CAP if enrolment.settings.pages is None and not self._counts_visits else 0
         self._is_over = False
         self._lease, self._heartbeat = AgentLease(self._now), Heartbeat()
         self._addresses, self.robots = HeldAddresses(), RobotsDelegation(self.hosts, peers)
@@ -179,7 +181,7 @@ class Agent:
         parts = parts_from_settings(self.settings, other_shards=self, **self._parts)
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
-        engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)
+        engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart, recrawl=self._recrawl)
         self._last_reported_scope = len(engine.shard.link_filter.scope_seeds)
         self.hosts.reconcile(engine)
         self.exchange.admit_own(engine.receive)
@@ -366,7 +368,7 @@ class Agent:
         if self.backup is not None:
             pages_left, bytes_left = self.backup.left_out
             stats = msgspec.structs.replace(stats, left_out=pages_left, left_out_bytes=bytes_left)
-        pages = stats.pages + stats.in_flight
+        pages = (stats.visits if self._counts_visits else stats.pages) + stats.in_flight
         has_work = stats.in_flight or not engine.is_idle
         # A row that is under way is work for somebody, and so is a host that moves: the crawl is not over before both
         # are.

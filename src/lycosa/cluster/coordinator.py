@@ -12,6 +12,7 @@ from pathlib import Path
 from lycosa.cluster.heartbeat import NO_MOVE, AgentOrders, AgentReport, Enrolment, MoveRound
 from lycosa.cluster.leases import ADDRESS_LEASE_S, AddressLeases
 from lycosa.cluster.membership import Membership
+from lycosa.cluster.recrawl import ShardedRecrawl
 from lycosa.cluster.termination import PageQuota, TerminationDetector
 from lycosa.crawl import WAITING, CrawlStats, effective_limits, sum_of_shards
 from lycosa.settings import CrawlSettings
@@ -23,17 +24,27 @@ MAX_SKEW_S = 30.0
 
 
 class Coordinator(Membership):
-    """The coordinator of the collection at `folder`. `seconds` is how long it was crawled for before."""
+    """The coordinator of the collection at `folder`. `seconds` is how long it was crawled for before, `recrawl` what
+    its shards visit if it is not crawled but visited again."""
 
     def __init__(
-        self, folder: Path, settings: CrawlSettings, *, now: Callable[[], float] = time.monotonic, seconds: float = 0.0
+        self,
+        folder: Path,
+        settings: CrawlSettings,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        seconds: float = 0.0,
+        recrawl: ShardedRecrawl | None = None,
     ) -> None:
+        settings = effective_limits(settings, recrawl.order if recrawl else None, seconds)
         super().__init__(folder, settings, now)
+        self._recrawl = recrawl
         self._reports: dict[str, AgentReport] = {}
         self._heard: dict[str, float] = {}  # when each member was started or heard last
         self._incarnations: dict[str, int] = {}
         self._termination = TerminationDetector()
-        self._quota = PageQuota(settings.pages) if settings.pages is not None else None
+        limit = settings.pages if recrawl is None else recrawl.last_visit
+        self._quota = PageQuota(limit) if limit is not None else None
         self._warnings: list[str] = []
         self._skewed: set[tuple[str, int]] = set()  # whose clock the user was told of: names and incarnations
         self._told_widened: dict[tuple[str, int], int] = {}
@@ -66,6 +77,7 @@ class Coordinator(Membership):
             version=__version__,
             next_table=self.next_table,
             generation=self._state.generations.get(name, 0),
+            recrawl=self._recrawl.parts.get(name) if self._recrawl else None,
         )
 
     def silent_s(self, name: str) -> float:
@@ -214,8 +226,10 @@ class Coordinator(Membership):
             self.stopping = "" if any(one.requisites_queued for one in stats) else "pages"
         elif s.bytes is not None and sum(one.bytes for one in stats) >= s.bytes:
             self.stopping = "bytes"
-        elif (time_s := effective_limits(s, None, self._seconds_before).time_s) is not None:
-            self.stopping = "time" if self.seconds() >= time_s else ""
+        elif s.time_s is not None and self.seconds() >= s.time_s:
+            self.stopping = "time"
+        elif self._recrawl is not None and (last := self._recrawl.last_visit) is not None:
+            self.stopping = "visits" if sum(one.visits for one in stats) >= last else ""
 
     def stop(self, reason: str) -> None:
         """Ends the crawl gently, with the next heartbeat of everyone."""

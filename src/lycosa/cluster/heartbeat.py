@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lycosa.cluster.assignment import AssignmentTable
-from lycosa.crawl import CrawlStats
+from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.settings import CrawlSettings
 
 HEARTBEAT_S = 0.5
@@ -41,6 +41,7 @@ class Enrolment(msgspec.Struct, frozen=True):
     version: str = ""
     next_table: AssignmentTable | None = None
     generation: int = 0  # how often the shard has moved to another machine
+    recrawl: Recrawl | None = None  # its part of one
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -89,23 +89,22 @@ def missing_shards(folder: Path) -> list[str]:
     return [f"the folder of shard {name} is missing ({folder / SHARDS_FOLDER / name}){what}" for name in gone if here]
 
 
-def require_one_process(path: Path) -> None:
-    """Refuses to recrawl shards, which only a crawl of all of them does."""
-    whole = path if is_sharded(path) else sharded_parent(path)
-    if whole is not None:
-        is_it = "has shards" if whole == path else f"is a shard of {whole}"
-        raise SettingsError(
-            f"recrawl is for a collection of one process, and {path} {is_it}:"
-            f" {recrawl_command(whole)} looks at its pages again"
-        )
+def require_whole_collection(path: Path) -> None:
+    """Refuses to recrawl a shard alone, and shards that are on several machines."""
+    if (whole := sharded_parent(path)) is not None:
+        raise SettingsError(f"{path} is a shard of {whole}: {recrawl_command(whole)} visits its pages again")
+    if _has_machines(path):
+        raise SettingsError(f"{path} is on several machines: {recrawl_command(path)} visits its pages again")
 
 
 def recrawl_command(path: Path) -> str:
     """The command that visits the pages of a collection again."""
-    if not is_sharded(path):
-        return f"lycosa recrawl {path}"
-    has_machines = any(member.address for member in load_cluster_state(path).members)
-    return f"lycosa {'cluster ' if has_machines else ''}crawl --into {path} --keep-fresh"
+    return f"lycosa cluster crawl --into {path} --keep-fresh" if _has_machines(path) else f"lycosa recrawl {path}"
+
+
+def _has_machines(path: Path) -> bool:
+    """Is it a collection whose shards are on the machines of a cluster?"""
+    return is_sharded(path) and any(member.address for member in load_cluster_state(path).members)
 
 
 def lost_shards(path: Path) -> list[str]:

@@ -31,7 +31,8 @@ from lycosa.cluster.ray import (
     start_local,
     stop_local,
 )
-from lycosa.crawl import CrawlStats, Totals
+from lycosa.cluster.recrawl import divide_recrawl
+from lycosa.crawl import CrawlStats, Recrawl, Totals
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.settings import CREDENTIALS_FILE, CrawlSettings, save_secrets, take_out_secrets, to_toml
@@ -176,13 +177,20 @@ class RunningCrawl:
     """A running crawl as its driver sees it. `stop` once ends it gently, twice at once."""
 
     def __init__(
-        self, folder: ShardedFolder, settings: CrawlSettings, *, is_detached: bool = False, is_elastic: bool = False
+        self,
+        folder: ShardedFolder,
+        settings: CrawlSettings,
+        *,
+        is_detached: bool = False,
+        is_elastic: bool = False,
+        recrawl: Recrawl | None = None,
     ) -> None:
         from lycosa.cluster.ray.coordinator import start_coordinator  # lazy: it needs Ray, which runs by now
 
         path, seconds = folder.path.absolute(), folder.seconds()
+        parts = divide_recrawl(path, recrawl) if recrawl is not None else None
         self._coordinator: Any = start_coordinator(
-            path, settings, seconds, is_detached=is_detached, is_elastic=is_elastic
+            path, settings, seconds, is_detached=is_detached, is_elastic=is_elastic, recrawl=parts
         )
         self._stops = 0
         self._reason = ""
@@ -234,8 +242,9 @@ async def crawl_on_this_machine(
     show: ShowStats,
     tell: Tell,
     on_start: Callable[[RunningCrawl], None] = lambda _: None,
+    recrawl: Recrawl | None = None,
 ) -> tuple[CrawlStats, str]:
-    """Crawls with `settings.workers` processes; returns the stats and what ended the crawl."""
+    """Crawls with `settings.workers` processes, or visits pages again; returns the stats and what ended the crawl."""
     require_ray("a crawl with --workers")
     if settings.places:
         raise SettingsError(
@@ -249,7 +258,7 @@ async def crawl_on_this_machine(
         folder.prepare(settings)
         start_local(settings.workers)
         try:
-            crawl = RunningCrawl(folder, settings)
+            crawl = RunningCrawl(folder, settings, recrawl=recrawl)
             on_start(crawl)
             reported, ended_by = await crawl.watch(show, tell)
         finally:

@@ -53,7 +53,7 @@ class TerminationDetector:
 
 
 class PageQuota:
-    """The limit of pages of a whole collection, as caps of its agents: their sum never exceeds the limit.
+    """The limit of pages of a whole collection, or of visits, as caps of its agents: their sum never exceeds the limit.
 
     An idle agent lowers its own cap to what it has used. What is free goes to agents with work, little by little, so
     that none holds what another could use.

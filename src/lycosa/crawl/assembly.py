@@ -175,7 +175,7 @@ def _open_shard(
             totals.requisites_queued,
         ),
         # What was never asked for is left to the crawl.
-        only_due=recrawl is not None and (totals.queued > 0 or bool(recrawl.urls)),
+        only_due=recrawl is not None and (recrawl.only_due or totals.queued > 0 or bool(recrawl.urls)),
         is_forgotten=forgotten.has if forgotten else None,
     )
     shard = Shard(

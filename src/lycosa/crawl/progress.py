@@ -43,13 +43,15 @@ from lycosa.store import Batch
 
 class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
     """Look at pages again. `budget` is in visits a day, `most` ends it after so many visits, `time_s` after so long;
-    `everything`: whether it is due or not; `urls`: these and no others."""
+    `everything`: whether it is due or not; `urls`: these and no others. `only_due`: what was never asked for is left
+    to the crawl, as it is wherever something is queued."""
 
     budget: float | None = None
     most: int | None = None
     everything: bool = False
     urls: tuple[str, ...] = ()
     time_s: float | None = None
+    only_due: bool = False
 
 
 class LimitChecker:
@@ -70,7 +72,9 @@ class LimitChecker:
         self._settings, self._counters, self._began, self._other_shards = settings, counters, began, other_shards
         self._frontier, self._now = frontier, now
         self.converter: AnswerConverter | None = None
-        self._last_visit = None if visits is None else counters.totals.visits + visits
+        self._counts_visits = visits is not None
+        # Where there are other shards the visits of all of them count.
+        self._last_visit = None if visits is None or other_shards is not None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
 
     def _run_s(self) -> float:
@@ -127,7 +131,8 @@ class LimitChecker:
         """May one more page be asked for, beside those in flight?"""
         if self.converter is not None and self.converter.is_full:
             return False
-        most, pages = self._settings.pages, self._counters.totals.pages + in_flight
+        most, t = self._settings.pages, self._counters.totals
+        pages = (t.visits if self._counts_visits else t.pages) + in_flight
         if self._other_shards is not None and not self._other_shards.may_ask(pages):
             return False
         return most is None or pages < most

@@ -3,7 +3,7 @@
 Fetch first, render second: a page is fetched as every page is, and then handed to the browser (`Rendering`). Nothing
 that the browser asks for goes to the network by itself: `SubresourceGate` has it fetched by the crawl, as a requisite
 of the page, with robots.txt, delays, the address guard, limits and the archive. `RenderFamilies` learns where rendering
-adds anything. Only this room imports a browser (`render.browser`), and only when a page is rendered.
+adds anything. Only this room knows a browser (`render.browser`, `render.tab`), and only when a page is rendered.
 """
 
 from typing import TYPE_CHECKING

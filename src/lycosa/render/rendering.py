@@ -29,9 +29,10 @@ from lycosa.errors import PartError
 from lycosa.frontier import Lease
 from lycosa.learning import path_pattern
 from lycosa.records import Failure, Response
-from lycosa.render.browser import BrowserMissing, BrowserThread, RenderedDocument, RenderJob, RenderStep
+from lycosa.render.browser import BrowserMissing, BrowserThread
 from lycosa.render.families import RenderFamilies, adds_something, looks_empty
 from lycosa.render.gate import Subresource, SubresourceGate
+from lycosa.render.tab import RenderedDocument, RenderJob, RenderStep
 from lycosa.settings import read_render_step
 from lycosa.store import Fetched, HttpExchange, LinkRow, rendered_exchange
 from lycosa.web import LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url

@@ -25,6 +25,7 @@ from lycosa.cluster.leases import AGENT_LEASE_S
 from lycosa.cluster.outbox import Message, Reply
 from lycosa.cluster.ray import CALL_TIMEOUT_S, machine_addresses, machine_places
 from lycosa.cluster.ray.agent import AgentActor, actor_options, agent_name, await_answer, coordinator_name, own_address
+from lycosa.cluster.recrawl import ShardedRecrawl
 from lycosa.cluster.termination import MemberFailure, MemberHealth
 from lycosa.crawl import CrawlStats, Inbox
 from lycosa.errors import ClusterError, LycosaError
@@ -66,10 +67,11 @@ class CoordinatorProcess:
         *,
         is_detached: bool = False,
         is_elastic: bool = False,
+        recrawl: ShardedRecrawl | None = None,
     ) -> None:
         self._crawl, self._folder = crawl, Path(folder)
         self._is_detached, self._is_elastic, self._next_machines_s = is_detached, is_elastic, 0.0
-        self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
+        self._coordinator = Coordinator(self._folder, settings, seconds=seconds, recrawl=recrawl)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
         self._health = MemberHealth()
@@ -256,14 +258,21 @@ CoordinatorActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(CoordinatorProce
 
 
 def start_coordinator(
-    folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool, is_elastic: bool
+    folder: Path,
+    settings: CrawlSettings,
+    seconds: float,
+    *,
+    is_detached: bool,
+    is_elastic: bool,
+    recrawl: ShardedRecrawl | None = None,
 ) -> Any:
     """The coordinator of the collection at `folder`, on this machine; the one that runs, if there is one."""
     crawl = f"crawl-{xxhash.xxh3_64_hexdigest(str(folder).encode())}"
     options = actor_options(coordinator_name(crawl), is_detached=is_detached)
     here = {"resources": {f"node:{own_address()}": 0.001}}
     maker = CoordinatorActor.options(**options, **here)
-    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached, is_elastic=is_elastic)
+    given = {"is_detached": is_detached, "is_elastic": is_elastic, "recrawl": recrawl}
+    return maker.remote(crawl, str(folder), settings, seconds, **given)
 
 
 def end_crawl(coordinator: Any) -> None:
