@@ -7,7 +7,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -209,24 +208,6 @@ def test_browser_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) ->
     assert records(tmp_path / "c")["conversion"] == 20
     assert problems(tmp_path / "c") == []
     assert browsers() == []
-
-
-def test_interrupt_in_a_terminal_ends_it_without_a_word_of_the_browser(tmp_path: Path) -> None:
-    with served_app(200) as app:
-        words = ["crawl", app.origin, "--into", str(tmp_path / "c"), "--delay", "0", "--render", "auto", "--quiet"]
-        command = [sys.executable, "-m", "lycosa", *words]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-            assert process.stderr is not None
-            while len(app.asked) < 12 and process.poll() is None:  # pages are being rendered
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: the crawl and all that it has started
-            said = process.stderr.readline()
-            os.killpg(process.pid, signal.SIGINT)
-            said += process.stderr.read()
-    assert process.returncode == 130
-    assert [line for line in said.splitlines() if not line.startswith("Stopping")] == []
-    assert problems(tmp_path / "c") == []
-    assert events(tmp_path / "c", "rendered")[0]["browsers_replaced"] == 0
 
 
 def browsers() -> list[int]:

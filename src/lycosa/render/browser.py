@@ -185,7 +185,7 @@ class BrowserThread:
             if current is not None and current.is_worn():
                 self._replace(current)
             if self._chromium is None:
-                made = _Chromium(self._program, self._agent)
+                made = _Chromium(self._program, self._agent, self._loop)
                 self._all.add(made)
                 try:
                     async with asyncio.timeout(START_S):
@@ -227,20 +227,22 @@ class _Origin(msgspec.Struct):
 class _Chromium:
     """One browser and its driver."""
 
-    def __init__(self, program: str, agent: str) -> None:
-        self._program, self._agent = program, agent
+    def __init__(self, program: str, agent: str, loop: BrowserLoop) -> None:
+        self._program, self._agent, self._loop = program, agent, loop
+        self._driver: asyncio.SubprocessTransport | None = None
         self._mark = f"--lycosa-browser={uuid.uuid4().hex}"  # by which its processes are found
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._origins: OrderedDict[str, _Origin] = OrderedDict()
         self.active = self.pages = self.pid = 0
         self.is_large = self.is_ending = False
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone: asyncio.Future[None] = loop.create_future()
 
     async def start(self) -> None:
         from playwright.async_api import async_playwright  # lazy: only where pages are rendered
 
         self._playwright = await async_playwright().start()
+        self._driver = self._loop.driver
         self._browser = await self._playwright.chromium.launch(
             executable_path=self._program,
             args=[*SWITCHES, self._mark],
@@ -258,11 +260,16 @@ class _Chromium:
 
     def is_worn(self) -> bool:
         """Has it rendered enough pages, grown too large, or ended?"""
-        if self._browser is None or not self._browser.is_connected():
+        if self._has_ended():
             return True
         if self.pages and self.pages % LOOKED_AT_EVERY == 0:
             self.is_large = resident_bytes(self.pid) > MOST_BYTES
         return self.pages >= PAGES_EACH or self.is_large
+
+    def _has_ended(self) -> bool:
+        """Has the browser ended, or its driver? Of a driver that is killed the browser's own object hears nothing."""
+        is_connected = self._browser is not None and self._browser.is_connected() and not self.gone.done()
+        return not is_connected or self._driver is None or self._driver.get_returncode() is not None
 
     async def close(self) -> None:
         """Ends the browser and its driver."""
@@ -299,7 +306,7 @@ class _Chromium:
                         await tab.close()
         except Error as error:
             await asyncio.wait({self.gone}, timeout=GONE_S)  # its calls fail before it is known to be gone
-            if self.gone.done():
+            if self._has_ended():
                 raise _BrowserGone from error
             raise RenderError(_first_line(error)) from error
 

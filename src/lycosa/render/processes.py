@@ -1,7 +1,7 @@
 """The processes of browsers: how they are started, found, measured and ended.
 
-A browser and its driver are in a session of their own, so that Ctrl-C in a terminal reaches the crawl alone, which then
-ends them in order; and they yield to the crawl where there are not enough processors. Used by `render.browser`.
+A browser and its driver are in a session of their own: Ctrl-C in a terminal reaches the crawl alone, which ends them in
+order. They yield to the crawl where there are not enough processors. Used by `render.browser`.
 """
 
 import asyncio
@@ -16,17 +16,19 @@ NICE = 5  # of browsers and drivers: the crawl's event loop goes before them
 
 
 class BrowserLoop(asyncio.SelectorEventLoop):
-    """The event loop on which a driver runs. What the driver leaves behind when it ends is not told: errors of
-    requests to it that nobody waits for any more."""
+    """The event loop on which drivers run; `driver` is the last one that was started. What is left behind when one
+    dies is not told: errors of what it was asked for, which nobody waits for any more."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.driver: asyncio.SubprocessTransport | None = None
         self.set_exception_handler(lambda loop, context: None)
 
     async def subprocess_exec(self, *arguments: Any, **options: Any) -> Any:
         started = await super().subprocess_exec(*arguments, **{**options, "start_new_session": True})
+        self.driver = started[0]
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, started[0].get_pid(), NICE)
+            os.setpriority(os.PRIO_PROCESS, self.driver.get_pid(), NICE)
         return started
 
 
