@@ -35,6 +35,7 @@ INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
 HINTS = {
+    "401": "the pages want to know who asks, --user NAME:PASSWORD or --header says so",
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
     "login-failed": "the form login did not work, log.jsonl says why",
