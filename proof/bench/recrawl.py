@@ -8,6 +8,7 @@ Lycosa has to tell of exactly these.
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -28,8 +29,9 @@ FALSE_ALARMS, FOUND = "changes told where nothing changed", "changes told of tho
 ASKING = {
     "HTTPCACHE_ENABLED": True,
     "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy",
-    "DEFAULT_REQUEST_HEADERS": {"Cache-Control": "no-cache"},
+    "DEFAULT_REQUEST_HEADERS": {"Cache-Control": "max-age=0"},
 }
+HEADING_END = re.compile(rb"</h[12]>")
 NOT_TRIED = {
     "Heritrix": "its default profile has no history of fetches; processors that keep one were not tried",
     "katana, spider, Crawlee, Colly": "they ask for every page whole",
@@ -98,8 +100,9 @@ def _visit(run: Run, name: str, site: RealSite, folder: Path) -> list[list[str |
             usage = run_peer(start(server, site, home), home, server, may=PEERS[name].may)
             return Visit(server.served(), usage)
 
-        pages = sorted(path for path in visit(first).whole() if path.endswith(".html"))
-        run.setting(f"pages of {name}", len(pages))
+        fetched = sorted(path for path in visit(first).whole() if path.endswith(".html"))
+        pages = [path for path in fetched if HEADING_END.search((root / path.lstrip("/")).read_bytes())]
+        run.setting(f"pages of {name}", len(fetched))
         for what, edited in ((NOTHING, []), (SOME, pages[::EVERY])):
             for path in edited:
                 edit(root / path.lstrip("/"))
@@ -138,10 +141,13 @@ def _told(collection: Path, *, since_s: float) -> set[str]:
 
 
 def edit(file: Path) -> None:
-    """A new sentence at the end of the page. The file is made anew: the old one may be a link to the original."""
+    """A new sentence below the heading, where every page has its content, unlike at its end.
+
+    The file is made anew: the old one may be a link to the original.
+    """
     body = file.read_bytes()
     file.unlink()
-    file.write_bytes(body.replace(b"</body>", b"<p>This sentence was added since the last visit.</p></body>", 1))
+    file.write_bytes(HEADING_END.sub(rb"\g<0><p>This sentence was added since the last visit.</p>", body, count=1))
 
 
 def _may_link(source: Path, target: Path) -> bool:

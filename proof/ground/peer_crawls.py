@@ -63,7 +63,27 @@ def python_command(server: Nginx, site: RealSite, folder: Path) -> list[str | Pa
 
 def heritrix_command(server: Nginx, site: RealSite, folder: Path) -> list[str | Path]:
     job = peers.HeritrixJob(server.origin + site.start, CONNECTIONS, per_host=CONNECTIONS, seconds=MOST_S)
-    return [*peers.heritrix_command(job, folder)]
+    java, *options = peers.heritrix_command(job, folder)
+    return [java, *(java_trust(server.ca, folder) if server.ca else []), *options]
+
+
+def java_trust(ca: Path, folder: Path) -> list[str]:
+    """The options by which a Java program trusts an authority alone."""
+    store, password = folder / "trust.p12", "trusted"  # no secret: keytool wants one
+    new: list[str | Path] = [
+        "-importcert",
+        "-noprompt",
+        "-alias",
+        "benchmark",
+        "-file",
+        ca,
+        "-keystore",
+        store,
+        "-storepass",
+        password,
+    ]
+    run_command(["keytool", *new])
+    return [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={password}"]
 
 
 def scrapy_command(
