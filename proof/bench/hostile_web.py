@@ -1,76 +1,124 @@
 """Every row of the hostile web beside good hosts: its answer, its memory, and what the good hosts lose by it.
 
-Two crawls run at the same time, so that whatever else the machine does slows both: one of good hosts alone, and one of
-as many good hosts and a row, or of all rows, where three in ten hosts are bad. Memory is the largest resident set above
-that of the crawl of good hosts alone. Rates are pages of good hosts by the time from the first of them to the last.
+A turn is a few crawls at the same time, so that whatever else the machine does slows all of them: one of good hosts
+alone, and for each of two rows one of as many good hosts and the row. A row that misses a bar has two more turns of its
+own, and counts with the median of the three. The last turn is a crawl of all rows, where three in ten hosts are bad,
+beside one of its good hosts alone. Each crawl has a web of its own, in another process. Memory is the largest resident
+set above that of the crawl of good hosts alone. Rates are pages of good hosts by the time from the first to the last.
 """
 
+import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from statistics import median
+from typing import NamedTuple
 
 from lycosa.simweb import HOSTILE_ROWS, HostileRow
 from proof import Bar, Experiment, Run
 from proof.ground.commands import scratch
 from proof.ground.hostile_web import HostileCrawl, crawl_hostile
 
-WRONG, MEMORY, RATE, SHARE = (
+WRONG, MEMORY, RATE, SHARE, TOGETHER = (
     "wrong answers",
     "most memory above normal",
     "lowest rate of good hosts",
     "memory with 30 % bad",
+    "rate of good hosts with 30 % bad",
 )
 GOOD, DELAY_S, PAGES = 20, 0.25, 100_000
-EACH_S, TOTAL_S = 10.0, 6.0
+EACH_S, ALL_S, TOTAL_S = 6.0, 12.0, 4.0
+AT_ONCE, MORE_TURNS = 2, 2
+MOST_MB, LEAST_SHARE = 150.0, 0.9
 MANY_GOOD = round(len(HOSTILE_ROWS) * 7 / 3)
 QUICK = ("gzip-bomb", "gzip-words", "chained-bomb", "sitemap-bomb", "one-byte-chunks", "endless-body", "many-links",
-         "unclosed-formatting", "deep-html", "open-brackets", "nul-document", "robots-wildcards", "drops-connections",
-         "many-cookies", "wildcard")  # fmt: skip
+         "million-links", "few-tags", "unclosed-formatting", "deep-html", "open-brackets", "nul-document",
+         "robots-wildcards", "drops-connections", "many-cookies", "wildcard")  # fmt: skip
 
 
-def crawl(rows: Sequence[HostileRow], good: int) -> HostileCrawl:
+class Turn(NamedTuple):
+    """A crawl with bad hosts beside one without."""
+
+    told: HostileCrawl
+    clean: HostileCrawl
+
+    @property
+    def above_mb(self) -> float:
+        return self.told.peak_mb - self.clean.peak_mb
+
+    @property
+    def share(self) -> float:
+        return self.told.good_rate / self.clean.good_rate
+
+    @property
+    def misses(self) -> bool:
+        return self.above_mb > MOST_MB or self.share < LEAST_SHARE
+
+    @property
+    def wrong(self) -> list[str]:
+        return [found for result in self.told.results if (found := result.wrong(TOTAL_S))] + self.told.trespasses
+
+
+def crawl(rows: Sequence[HostileRow], good: int, most_s: float) -> HostileCrawl:
     with scratch() as folder:
         return crawl_hostile(
-            rows, folder, good=good, good_pages=PAGES, total_s=TOTAL_S, most_s=EACH_S, delay_s=DELAY_S, whole_time=True
+            rows, folder, good=good, good_pages=PAGES, total_s=TOTAL_S, most_s=most_s, delay_s=DELAY_S, whole_time=True
         )
 
 
-def side_by_side(rows: Sequence[HostileRow], good: int) -> tuple[HostileCrawl, HostileCrawl]:
-    """A crawl without the rows and one with them, at the same time."""
-    with ThreadPoolExecutor(2) as both:
-        clean, hostile = both.submit(crawl, (), good), both.submit(crawl, rows, good)
-        return clean.result(), hostile.result()
+def take_turn(
+    pool: ProcessPoolExecutor, each: Sequence[Sequence[HostileRow]], good: int = GOOD, most_s: float = EACH_S
+) -> list[Turn]:
+    """Crawls with each of these sets of rows, and one without, at the same time."""
+    clean, *hostile = [pool.submit(crawl, rows, good, most_s) for rows in ((), *each)]
+    return [Turn(told.result(), clean.result()) for told in hostile]
 
 
 def measure(run: Run) -> None:
     rows = [row for row in HOSTILE_ROWS if not run.quick or row.name in QUICK]
-    table: list[list[str | int | float]] = []
-    wrong: list[str] = []
-    memory, rate = 0.0, 1.0
-    with run.progress(len(rows) + 1, "pairs of crawls") as step:
-        for row in rows:
-            clean, told = side_by_side([row], GOOD)
-            share, above_mb = told.good_rate / clean.good_rate, told.peak_mb - clean.peak_mb
-            memory, rate = max(memory, above_mb), min(rate, share)
-            found = told.results[0].wrong(TOTAL_S) or "; ".join(told.trespasses)
-            wrong += [found] * bool(found)
-            outcome = told.results[0].outcome
-            table.append([row.name, outcome, round(above_mb), round(100 * share), round(told.cpu_s, 1), found])
+    found: dict[str, list[Turn]] = {}
+    with ProcessPoolExecutor(1 + AT_ONCE, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with run.progress(len(rows), "rows") as step:
+            for start in range(0, len(rows), AT_ONCE):
+                some = rows[start : start + AT_ONCE]
+                for row, turn in zip(some, take_turn(pool, [[row] for row in some]), strict=True):
+                    found[row.name] = [turn]
+                    step.advance()
+        again = [row for row in rows if found[row.name][0].misses]
+        with run.progress(len(again) * MORE_TURNS + 1, "turns") as step:
+            for row in again * MORE_TURNS:
+                found[row.name] += take_turn(pool, [[row]])
+                step.advance()
+            (together,) = take_turn(pool, [HOSTILE_ROWS], MANY_GOOD, ALL_S)
             step.advance()
-        clean, told = side_by_side(HOSTILE_ROWS, MANY_GOOD)
-        wrong_beside_all = [found for result in told.results if (found := result.wrong(TOTAL_S))]
-        step.advance()
-    share, above_mb = told.good_rate / clean.good_rate, told.peak_mb - clean.peak_mb
+    _tell(run, found, together, len(again))
+
+
+def _tell(run: Run, found: dict[str, list[Turn]], together: Turn, again: int) -> None:
+    table: list[list[str | int | float]] = []
+    for name, turns in found.items():
+        result = turns[0].told.results[0]
+        above_mb, share = median(turn.above_mb for turn in turns), median(turn.share for turn in turns)
+        longest_s, cpu_s = max(turn.told.results[0].longest_s for turn in turns), turns[0].told.cpu_s
+        table.append([name, result.outcome, round(above_mb), round(100 * share), round(longest_s, 1), round(cpu_s, 1)])
     name = f"all {len(HOSTILE_ROWS)}, beside {MANY_GOOD} good hosts"
-    table.append([name, "", round(above_mb), round(100 * share), round(told.cpu_s, 1), ""])
-    run.table(["row", "outcome", "MB above normal", "% of the rate", "CPU s", "wrong"], table)
+    longest_s = max(result.longest_s for result in together.told.results)
+    above_mb, share = together.above_mb, together.share
+    table.append([name, "", round(above_mb), round(100 * share), round(longest_s, 1), round(together.told.cpu_s, 1)])
+    run.table(["row", "outcome", "MB above normal", "% of the rate", "longest request, s", "CPU s"], table)
+    wrong = [text for turns in found.values() for turn in turns for text in turn.wrong]
+    if wrong + together.wrong:
+        run.table(["what was wrong"], [[text] for text in wrong + together.wrong])
     run.setting("good hosts", GOOD)
     run.setting("delay", f"{DELAY_S} s")
+    run.setting("total_s", f"{TOTAL_S} s")
+    run.figure("rows", len(found))
+    run.figure("rows that had three turns", again)
     run.figure(WRONG, len(wrong))
-    run.figure("wrong answers, or none in the time, with all rows at once", len(wrong_beside_all))
-    run.figure(MEMORY, memory, "MB")
-    run.figure(RATE, 100 * rate, "%")
-    run.figure("rate of good hosts beside all rows", 100 * share, "%")
-    run.figure(SHARE, told.peak_mb / clean.peak_mb, "x")
+    run.figure("wrong answers, or none in the time, with all rows at once", len(together.wrong))
+    run.figure(MEMORY, max(median(turn.above_mb for turn in turns) for turns in found.values()), "MB")
+    run.figure(RATE, 100 * min(median(turn.share for turn in turns) for turns in found.values()), "%")
+    run.figure(TOGETHER, 100 * together.share, "%")
+    run.figure(SHARE, together.told.peak_mb / together.clean.peak_mb, "x")
 
 
 EXPERIMENT = Experiment(
@@ -79,8 +127,9 @@ EXPERIMENT = Experiment(
     run=measure,
     bars=(
         Bar("every answer is right", WRONG, "<=", 0),
-        Bar("small", MEMORY, "<=", 150),
-        Bar("good hosts keep their rate", RATE, ">=", 90),
-        Bar("three bad hosts in ten", SHARE, "<=", 1.5),
+        Bar("small", MEMORY, "<=", MOST_MB),
+        Bar("good hosts keep their rate", RATE, ">=", 100 * LEAST_SHARE),
+        Bar("three bad hosts in ten: memory", SHARE, "<=", 1.5),
+        Bar("three bad hosts in ten: rate", TOGETHER, ">=", 100 * LEAST_SHARE),
     ),
 )

@@ -17,10 +17,8 @@ from typing import NamedTuple
 from lycosa.simweb import HostileRow, HostileWeb, serve_hostile
 from proof.ground.commands import lycosa
 
-LOOK_S, CALM_S = (
-    0.25,
-    1.0,
-)  # how often the log is read; how long a crawl goes on when all has come, to be caught at more
+LOOK_S = 0.25  # how often the log is read
+CALM_S = 1.0  # how long a crawl goes on when all has come, to be caught at more
 SLACK_S = 3.0  # a busy machine ends a transfer this much after its deadline
 
 

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from lycosa import Crawl
-from lycosa.crawl.reading import LeaseAnswer, PageReader, ReaderThreads
+from lycosa.crawl.reader_threads import ReaderThreads
+from lycosa.crawl.reading import LeaseAnswer, PageReader
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
@@ -123,7 +124,8 @@ async def crawl_in_real_time(
     return fetched(memory)
 
 
-LONG = b"<p>word " * 200_000  # takes the kernel longer than what comes behind it
+PACKED = {"content-type": "text/html", "content-encoding": "gzip"}
+LONG = b"<p>word " * 120_000  # takes the kernel longer than what comes behind it
 
 
 @needs_kernel
@@ -152,6 +154,41 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
 
 
 @needs_kernel
+def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
+    class HeldReader(PageReader):
+        def prepare(self, answer: LeaseAnswer) -> None:
+            reading.append(answer)
+            assert short_is_read.wait(20)
+            super().prepare(answer)
+            assert [each for each in reading if each.prepared is None] == []
+
+    async def main() -> None:
+        def hand_on(answer: LeaseAnswer) -> None:
+            handed_on.append(answer)
+            if answer.lease.url == "http://h/short":
+                short_is_read.set()
+            if len(handed_on) == 3:
+                ended.set()
+
+        ended = asyncio.Event()
+        threads = ReaderThreads(HeldReader(CrawlSettings()), hand_on, threads=1)
+        threads.arrived(answer("http://h/long", body=LONG * 2))
+        threads.arrived(answer("http://h/packed", body=gzip.compress(LONG * 2), headers=PACKED))
+        threads.arrived(answer("http://h/short", body=b"<p>short"))
+        assert threads
+        async with asyncio.timeout(20):
+            await ended.wait()
+        assert not threads
+        threads.close()
+
+    reading, handed_on = list[LeaseAnswer](), list[LeaseAnswer]()
+    short_is_read = threading.Event()
+    asyncio.run(main())
+    assert [each.lease.url for each in handed_on] == ["http://h/short", "http://h/long", "http://h/packed"]
+    assert all(each.prepared and each.prepared.page and each.prepared.records for each in handed_on)
+
+
+@needs_kernel
 def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
@@ -162,7 +199,23 @@ def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkey
         assert all(each.prepared for each in handed_on)
         threads.close()
 
-    monkeypatch.setattr("lycosa.crawl.reading.HELD_MOST_BYTES", 100)
+    monkeypatch.setattr("lycosa.crawl.reader_threads.HELD_MOST_BYTES", 100)
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+
+
+@needs_kernel
+def test_event_loop_waits_for_long_documents_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        threads.arrived(answer("http://h/0", body=LONG * 2))
+        assert not handed_on
+        threads.arrived(answer("http://h/1", body=LONG * 2))
+        assert handed_on[0].lease.url == "http://h/0"  # and maybe the second one
+        assert all(each.prepared for each in handed_on)
+        threads.close()
+
+    monkeypatch.setattr("lycosa.crawl.reader_threads.HELD_MOST_BYTES", 3 * len(LONG))
     handed_on = list[LeaseAnswer]()
     asyncio.run(main())
 
@@ -221,7 +274,7 @@ def test_answers_are_handed_on_where_the_system_gives_no_thread(monkeypatch: pyt
         readers.arrived(answer("http://a/1"))
         readers.close()
 
-    monkeypatch.setattr("lycosa.crawl.reading.native", Kernel)
+    monkeypatch.setattr("lycosa.crawl.reader_threads.native", Kernel)
     handed_on = list[LeaseAnswer]()
     asyncio.run(main())
     assert [each.lease.url for each in handed_on] == ["http://a/1"]

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -28,6 +29,19 @@ def test_curl_good_page_comes_back_whole() -> None:
         assert response.address == "127.0.0.1"
         assert 0 < response.started_s <= response.first_byte_s <= response.ended_s
         assert pickle.loads(pickle.dumps(response)) == response
+
+    with_rig(work)
+
+
+@pytest.mark.parametrize("size", [2_000, 90_000])
+def test_curl_body_is_held_by_its_response_alone(size: int) -> None:
+    async def work(rig: Rig) -> None:
+        rig.server.acts["/a"] = page(b"x" * size)
+        response = await rig.get("/a")
+        body = response.body
+
+        assert len(body) == size
+        assert sys.getrefcount(body) == 3  # here, in the response, and as an argument
 
     with_rig(work)
 

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.fetch.decode import MAX_MEMBERS, DecodedBody, decode_body
+from lycosa.fetch.decode import FIRST_STEP_BYTES, MAX_MEMBERS, DecodedBody, decode_body, decode_pieces
 from tests.effort import bounded
 
 CAP_BYTES = 1_000_000
@@ -55,11 +55,12 @@ def test_decode_bomb_stops_at_the_cap(hostile: Read, coding: str) -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_decode_bomb_layer_produces_at_most_a_tenth_above_the_cap(hostile: Read, coding: str) -> None:
-    from lycosa.fetch.decode import _LAYERS
+    from lycosa.fetch.decode import _LAYERS, _Output
 
-    produced, _ = _LAYERS[coding](hostile(f"scrapy-bomb-{coding}.bin"), CAP_BYTES + 1)
+    output = _Output(CAP_BYTES)
+    _LAYERS[coding](hostile(f"scrapy-bomb-{coding}.bin"), output)
 
-    assert CAP_BYTES < len(produced) <= CAP_BYTES * 1.1
+    assert CAP_BYTES < output.size <= CAP_BYTES * 1.1
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,31 @@ def test_decode_any_cut_of_a_coded_body_is_a_prefix_of_it(coding: str, data: byt
 )
 def test_decode_any_bytes_give_an_answer(data: bytes, encoding: str) -> None:
     assert len(decode_body(data, encoding, cap_bytes=10_000).body) <= 10_000
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+def test_decode_pieces_of_a_bomb_are_small_and_end_at_the_cap(hostile: Read, coding: str) -> None:
+    sizes = [len(piece) for piece in decode_pieces(hostile(f"scrapy-bomb-{coding}.bin"), coding, cap_bytes=CAP_BYTES)]
+
+    assert sum(sizes) == CAP_BYTES
+    assert max(sizes) <= 8 * FIRST_STEP_BYTES
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "br", "zstd", "gzip, br", "none"])
+@given(data=st.binary(max_size=3_000), repeats=st.integers(1, 300))
+def test_decode_pieces_are_the_body(coding: str, data: bytes, repeats: int) -> None:
+    packed = data * repeats
+    for name in coding.split(", "):
+        packed = CODERS.get(name, bytes)(packed)
+
+    whole = decode_body(packed, coding, cap_bytes=500_000).body
+    assert b"".join(decode_pieces(packed, coding, cap_bytes=500_000)) == whole
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+@given(data=st.binary(max_size=500))
+def test_decode_pieces_of_any_bytes_are_an_answer(coding: str, data: bytes) -> None:
+    assert len(b"".join(decode_pieces(data, coding, cap_bytes=10_000))) <= 10_000
 
 
 @given(st.binary(max_size=2_000))

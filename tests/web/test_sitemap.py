@@ -6,6 +6,7 @@ import json
 import sys
 import tracemalloc
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from lycosa.web import sitemap
 from lycosa.web.date import parse_date
-from lycosa.web.sitemap import Sitemap, SitemapEntry, SitemapKind, read_sitemap
+from lycosa.web.robots import run_steps
+from lycosa.web.sitemap import Sitemap, SitemapEntry, SitemapKind, read_sitemap, read_sitemap_steps
 from tests.effort import bounded
 
 BASE = "https://www.example.com/sitemap.xml"
@@ -228,6 +230,35 @@ def test_read_something_else_unknown_with_problem(body: bytes) -> None:
 TAGS = b"<urlset> <url> <loc> http://a/ </loc> </url> </urlset> <rss> <item> <link> </link> <sitemap> <guid>"
 BREAKS = b"& &amp; &x; <![CDATA[ ]]> <!DOCTYPE <!ENTITY [ ]> <!-- --> <?xml \xff \x00 \xef\xbb\xbf \x1f\x8b"
 XMLISH = st.lists(st.sampled_from([*TAGS.split(b" "), *BREAKS.split(b" "), b" "]), max_size=20).map(b"".join)
+
+
+@given(st.binary(max_size=200) | XMLISH, st.integers(1, 50), st.booleans())
+def test_read_in_pieces_of_any_size_is_read_as_a_whole(body: bytes, size: int, packed: bool) -> None:
+    body = gzip.compress(body) if packed else body
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    assert run_steps(read_sitemap_steps(pieces, BASE)) == read_sitemap(body, BASE)
+
+
+def test_read_asks_for_no_piece_behind_what_counts() -> None:
+    pieces = iter([b"<!DOCTYPE x [<!ENTITY a 'b'>]>" + b" " * 100_000, *([b" " * 100_000] * 9)])
+    run_steps(read_sitemap_steps(pieces, BASE))
+
+    assert len(list(pieces)) == 9
+
+
+def test_read_holds_little_of_a_long_file() -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(200):
+            yield bytes(250_000)
+
+    tracemalloc.start()
+    found = run_steps(read_sitemap_steps(pieces(), BASE))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert found.entries == ()
+    assert most < 15_000_000  # as much as a repair may need, and what is being read
 
 
 @given(st.binary(max_size=200) | XMLISH)

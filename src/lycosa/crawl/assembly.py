@@ -17,7 +17,8 @@ from lycosa.crawl.other_shards import Copies
 from lycosa.crawl.pages import FailureHandler, HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits
-from lycosa.crawl.reading import LinkFilter, PageReader, usual_threads
+from lycosa.crawl.reader_threads import usual_threads
+from lycosa.crawl.reading import LinkFilter, PageReader
 from lycosa.crawl.requeue import Inbox
 from lycosa.crawl.seams import BackgroundWork, EventLog, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
 from lycosa.crawl.stats import Counters, Totals, load_counts

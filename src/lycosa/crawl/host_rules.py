@@ -5,8 +5,9 @@ and it is tried again as the retry table says; then the host is given up. Where 
 tdmrep.json and the licences of RSL are read in the same way, right after robots.txt and once with each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha1
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,24 +15,27 @@ from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.keeper import Archive
 from lycosa.crawl.pages import PATIENT_WAIT_S, PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
-from lycosa.crawl.reading import LeaseAnswer, decoded_body, redirect_location
+from lycosa.crawl.reading import LeaseAnswer, decoded_body, decoded_pieces, redirect_location
 from lycosa.crawl.seams import OtherShards, ReadPage, Shard
 from lycosa.fetch import hsts_age, retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
 from lycosa.web import (
+    DIGEST_BYTES,
     TDM_RESERVATION,
     Purpose,
     Robots,
     SitemapEntry,
     Steps,
     Url,
-    document_digest,
     parse_url,
     read_sitemap_steps,
     robots_from_response_steps,
 )
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 MAX_ROBOTS_HOPS = 5
 MAX_LICENSES = 3  # of one host that are read
@@ -59,6 +63,13 @@ def _usage_files(host: Host, rules: Robots, purpose: Purpose) -> list[Url]:
     found = [url for name in (*names, *rules.licenses[:MAX_LICENSES]) if (url := parse_url(name, home))]
     own = [url for url in found if url.href.startswith(home) and rules.allows(url.path)]
     return list(dict.fromkeys(own))
+
+
+def _hashed(pieces: Iterable[bytes], digest: "_Hash") -> Iterator[bytes]:
+    """The pieces, each of which the digest has seen when it is given out: that of a sitemap is of what was read."""
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 class RobotsHandler:
@@ -250,8 +261,9 @@ class HostRules:
     ) -> Steps[None]:
         """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
         crash it is fetched again."""
-        shard, depth, body = self._shard, lease.depth, decoded_body(response, SITEMAP_BYTES)
-        found = yield from read_sitemap_steps(body, lease.url)
+        shard, depth, digest = self._shard, lease.depth, sha1(usedforsecurity=False)
+        pieces = _hashed(decoded_pieces(response, SITEMAP_BYTES), digest)
+        found = yield from read_sitemap_steps(pieces, lease.url)
         if self.on_dates is not None:
             yield from self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]
@@ -269,9 +281,9 @@ class HostRules:
             yield
         if then is not None:
             then(new)
-        self._keep(lease, request, response, body)
+        self._keep(lease, request, response, digest.digest()[:DIGEST_BYTES])
 
-    def _keep(self, lease: Lease, request: Request | None, response: Response, body: bytes) -> None:
+    def _keep(self, lease: Lease, request: Request | None, response: Response, digest: bytes) -> None:
         shard = self._shard
         now = shard.now_unix()
         row = PageRow(
@@ -281,7 +293,7 @@ class HostRules:
             essence=SITEMAP,
             size_bytes=len(response.body),
             payload_sha1=sha1(response.body, usedforsecurity=False).digest(),
-            digest=document_digest(body),
+            digest=digest,
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
         )

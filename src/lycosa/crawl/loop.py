@@ -18,7 +18,8 @@ from lycosa.crawl.committer import COMMIT_AGAIN_S, TextTaker
 from lycosa.crawl.keeper import Listener
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
-from lycosa.crawl.reading import LeaseAnswer, ReaderThreads
+from lycosa.crawl.reader_threads import ReaderThreads
+from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost, set_intervals
 from lycosa.crawl.seams import (
     AnswerConverter,

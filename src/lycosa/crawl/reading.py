@@ -3,24 +3,16 @@
 `PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock; it is the
 dearest part of a crawl. What is known already, and so what becomes of the page, is decided afterwards, on the event
 loop and in the order of arrival, by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a
-moment ago.
-
-`ReaderThreads` has documents read beside the event loop, where there is a second core for it, and hands them on in the
-order of arrival. The page kernel reads on threads of its own, which run no Python: two threads that take turns at
-running Python cost more than a second core gives. What the kernel cannot do alone is left to the event loop, in its
-turn: other kinds of documents than HTML, and those that need a tree. Large ones of these are read on a thread of
-Python, so that the event loop is not held up. The loop calls it with every answer.
+moment ago. `crawl.reader_threads` has documents read beside the event loop.
 """
 
-import asyncio
-import os
 import tomllib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -28,11 +20,10 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import Lease, Reason, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
-from lycosa.store import Fetched, HttpExchange, LinkRow, member_writer, response_parts
+from lycosa.store import HttpExchange, LinkRow, response_exchange
 from lycosa.web import (
     FOLLOWED_RELS,
     Analysers,
-    Document,
     DropReason,
     LinkKind,
     LinkRules,
@@ -53,14 +44,10 @@ from lycosa.web import (
     follow_links,
     header_statements,
     host_statements,
-    html_document,
     join_map,
-    kernel_arguments,
     matches_pattern,
     named_analysers,
-    native,
     pack_statements,
-    page_from_kernel,
     page_statements,
     parse_link_header,
     parse_url,
@@ -73,7 +60,7 @@ if TYPE_CHECKING:
     from lycosa.web import FieldExtractor
 
 
-DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
+DECODED_FACTOR = 2  # a decoded body may be this many times the body limit
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
 # in at once.
 LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
@@ -106,6 +93,16 @@ def decoded_body(response: Response, cap_bytes: int) -> bytes:
     from lycosa.fetch import decode_body  # lazy: its libraries need not be there before the first request is out
 
     return decode_body(response.body, coding, cap_bytes=cap_bytes).body
+
+
+def decoded_pieces(response: Response, cap_bytes: int) -> Iterable[bytes]:
+    """As `decoded_body`, in pieces that are made when they are asked for."""
+    coding = response.headers.get("content-encoding", "")
+    if not coding:
+        return (response.body,)
+    from lycosa.fetch import decode_pieces  # lazy: its libraries need not be there before the first request is out
+
+    return decode_pieces(response.body, coding, cap_bytes=cap_bytes)
 
 
 def read_page(
@@ -313,14 +310,27 @@ class PageReader:
         return self._keep_rules is None
 
     def prepare(self, answer: LeaseAnswer) -> None:
-        """Reads a large document ahead of its turn, and makes the digests of others. What cannot be read is left as it
-        is."""
+        """Reads a large document ahead of its turn and makes its records; of others it makes the digests. What cannot
+        be read is left as it is."""
         if answer.is_document:
             with suppress(Exception):
                 prepared = self.digests(answer.response)
                 if prepared.is_large:
                     self.analyse(answer.response, prepared)
+                    prepared.records = self._records(answer, prepared)
                 answer.prepared = prepared
+
+    def _records(self, answer: LeaseAnswer, prepared: PreparedPage) -> HttpExchange | None:
+        """The records of a document that is new and will be kept; None: they are made when that is known."""
+        lease, request, response = answer.lease, answer.request, answer.response
+        if not self.has_archive or request is None or lease.kind is RequestKind.REVISIT or prepared.page is None:
+            return None
+        if not self.is_kept(response.url, prepared.page.media.essence):
+            return None
+        metadata = record_metadata(lease, response, self.rules.agent)
+        return response_exchange(
+            request, response, fetched_s=answer.fetched_s, metadata=metadata, payload_sha1=prepared.payload_sha1
+        )
 
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
@@ -431,163 +441,3 @@ class LinkFilter:
             for _, reason in dropped:
                 self.ignored[reason] += 1
         return kept
-
-
-HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
-DECODED_AT_ONCE_BYTES = 1 << 20  # what the event loop decodes by itself
-
-
-class _Waiting(msgspec.Struct, eq=False):
-    """An answer that is to be handed on in its turn; `body` and `document` are what the kernel is reading."""
-
-    answer: LeaseAnswer
-    is_read: bool
-    body: bytes = b""
-    document: Document | None = None
-
-
-class ReaderThreads:
-    """Has documents read on threads, and hands all answers on, on the event loop and in the order in which they came.
-    Without threads only large documents are read here, since they are taken in step by step.
-
-    The request of an answer counts as in flight until it is handed on; where the bodies here become too many, the event
-    loop waits. What cannot be read is left as it is: the event loop fails with it in its turn. `is_virtual`: the event
-    loop waits for each answer, since no time may pass meanwhile.
-    """
-
-    def __init__(
-        self, reader: PageReader, hand_on: Callable[[LeaseAnswer], None], *, threads: int, is_virtual: bool = False
-    ) -> None:
-        self._reader, self._hand_on, self._is_virtual = reader, hand_on, is_virtual
-        self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Waiting] = deque()  # the oldest first
-        self._with_kernel: dict[int, _Waiting] = {}
-        self._number = self._held_bytes = 0
-        self._threads = _kernel_threads(threads)
-        if self._threads is not None:
-            self._loop.add_reader(self._threads.fileno(), self._take)
-
-    def __repr__(self) -> str:
-        return f"<ReaderThreads waiting={len(self._waiting)}>"
-
-    def __bool__(self) -> bool:
-        """Is anything under way?"""
-        return bool(self._waiting)
-
-    def arrived(self, answer: LeaseAnswer) -> None:
-        """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
-        if self._threads is None or not (self._waiting or answer.is_document):
-            self._reader.prepare(answer)
-            self._hand_on(answer)
-            return
-        waiting = _Waiting(answer, is_read=not answer.is_document)
-        self._waiting.append(waiting)
-        self._held_bytes += len(answer.response.body)
-        if not (waiting.is_read or self._submit(waiting)):
-            self._read_in_python(waiting)
-        while self._with_kernel and (self._is_virtual or self._held_bytes > HELD_MOST_BYTES):
-            self._take(waits=True)
-
-    def _submit(self, waiting: _Waiting) -> bool:
-        """Hands a document to the kernel's threads. False: it is none for them, or it is long to decode."""
-        answer, reader = waiting.answer, self._reader
-        lease, request, response = answer.lease, answer.request, answer.response
-        try:
-            body = decoded_body(response, min(reader.max_decoded_bytes, DECODED_AT_ONCE_BYTES))
-            headers, is_known = response.headers, lease.kind is RequestKind.REVISIT
-            document = html_document(
-                body,
-                url=response.url,
-                content_type=headers.get("content-type"),
-                content_language=headers.get("content-language"),
-                wants_main=reader.wants_main,
-                wants_simhash=reader.wants_simhash,
-                follow=reader.rules,
-            )
-            if (body is not response.body and len(body) >= DECODED_AT_ONCE_BYTES) or document is None:
-                return False
-            html = None if is_known and len(body) <= LARGE_BYTES else kernel_arguments(document)
-            parts = None
-            is_kept = reader.is_kept(response.url, document.media.essence)
-            if reader.has_archive and is_kept and not is_known and request is not None:
-                metadata = record_metadata(lease, response, reader.rules.agent)
-                parts = response_parts(Fetched(request, response, answer.fetched_s, metadata, b""))
-            self._number += 1
-            assert self._threads is not None
-            self._threads.submit(self._number, response.body, body, html, parts, len(body) > LARGE_BYTES)
-        except Exception:  # it comes again, where it ends the crawl
-            return False
-        waiting.body, waiting.document = body, document
-        self._with_kernel[self._number] = waiting
-        return True
-
-    def _read_in_python(self, waiting: _Waiting) -> None:
-        def done() -> None:
-            waiting.is_read = True
-            self._hand_on_read()
-
-        if self._is_virtual or (len(waiting.answer.response.body) <= LARGE_BYTES and not waiting.answer.is_encoded):
-            self._reader.prepare(waiting.answer)
-            done()
-        else:
-            reading = self._loop.run_in_executor(None, self._reader.prepare, waiting.answer)
-            reading.add_done_callback(lambda _: done())
-
-    def _take(self, *, waits: bool = False) -> None:
-        """Takes what the kernel has read."""
-        assert self._threads is not None
-        for number, digests, is_read, found, members in self._threads.take(waits):
-            waiting = self._with_kernel.pop(number)
-            if is_read and found is None and len(waiting.body) > LARGE_BYTES:
-                self._read_in_python(waiting)
-            else:
-                with suppress(Exception):
-                    self._complete(waiting, PreparedPage(waiting.body, *digests), is_read, found, members)
-                waiting.is_read = True
-        self._hand_on_read()
-
-    def _complete(
-        self, waiting: _Waiting, prepared: PreparedPage, is_read: bool, found: Any, members: list[bytes] | None
-    ) -> None:
-        answer = waiting.answer
-        if is_read and waiting.document is not None:
-            digests = {"fingerprint": prepared.fingerprint, "digest": prepared.digest}
-            page = page_from_kernel(msgspec.structs.replace(waiting.document, **digests), found)
-            self._reader.complete(answer.response, prepared, page)
-        if members is not None:
-            prepared.records = HttpExchange(members, prepared.payload_sha1, answer.fetched_s)
-        answer.prepared = prepared
-
-    def _hand_on_read(self) -> None:
-        while self._waiting and self._waiting[0].is_read:
-            answer = self._waiting.popleft().answer
-            self._held_bytes -= len(answer.response.body)
-            self._hand_on(answer)
-
-    def close(self) -> None:
-        """Ends the threads. What is not handed on is left, and its URL is still queued; what comes now goes on as it
-        is."""
-        self._waiting.clear()
-        self._with_kernel.clear()
-        if self._threads is not None:
-            self._loop.remove_reader(self._threads.fileno())
-            self._threads.close()
-            self._threads = None
-
-
-def _kernel_threads(threads: int) -> Any:
-    """The kernel's threads; None where none are wanted, or there is no kernel, or the system gives none."""
-    kernel = native()
-    if kernel is None or threads == 0:
-        return None
-    try:
-        return kernel.Readers(threads, member_writer())
-    except OSError:
-        return None
-
-
-def usual_threads(*, is_alone: bool) -> int:
-    """How many threads read pages beside the event loop, unless the settings say so: one where it has a core of its
-    own."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(is_alone and cpus > 1)

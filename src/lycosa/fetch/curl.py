@@ -306,6 +306,7 @@ class CurlDownloader:
         self._connections_opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
         done = transfer.done
         if len(self._spare) < SPARE_HANDLES and transfer.request.private is None:
+            transfer.let_go()
             self._spare.append(transfer)
         else:
             transfer.curl.close()

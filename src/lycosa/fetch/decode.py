@@ -5,7 +5,9 @@ damaged or cut data gives the part that can be read, and says so. Called on bodi
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import BytesIO
 
 import brotli
 import msgspec
@@ -20,9 +22,9 @@ MAX_CODINGS = 5
 ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 # How finely damaged data is read again; the last slice is then read byte by byte.
 SALVAGE_SLICE_BYTES = 4096
-# Output is asked for in steps, this large at first and then four times the one before: a buffer for the whole cap would
-# cost more than a usual page (38 against 10 µs).
-FIRST_STEP_BYTES = 64 * 1024
+# Output is asked for in steps, this large at first and then four times the one before, up to the most: a buffer for the
+# whole cap would cost more than a usual page (38 against 10 µs), and be held beside what it is copied to.
+FIRST_STEP_BYTES, MOST_STEP_BYTES = 64 * 1024, 1024 * 1024
 # A stream of more gzip members or zstd frames than this is built to keep us busy.
 MAX_MEMBERS = 10_000
 
@@ -48,187 +50,234 @@ def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_
     codings = [name for name in codings if name != "identity"]
     if len(codings) > MAX_CODINGS:
         return DecodedBody(body[:cap_bytes], is_cut=len(body) > cap_bytes, unknown=content_encoding[:100])
-    is_damaged = False
+    is_cut, is_damaged = len(body) > cap_bytes, False
     for name in reversed(codings):
         layer = _LAYERS.get(name)
         if layer is None:
-            return DecodedBody(body[:cap_bytes], len(body) > cap_bytes, is_damaged, unknown=name)
+            return DecodedBody(body[:cap_bytes], is_cut, is_damaged, unknown=name)
         if not body:
             break
-        decoded, is_layer_damaged = layer(body, cap_bytes + 1)
+        output = _Output(cap_bytes)
+        is_layer_damaged = layer(body, output)
         is_damaged = is_damaged or is_layer_damaged
-        if is_layer_damaged and not decoded:
+        if is_layer_damaged and not output.size:
             break
-        body = decoded
-    return DecodedBody(body[:cap_bytes], len(body) > cap_bytes, is_damaged)
+        body, is_cut = output.body(), output.is_cut
+    return DecodedBody(body[:cap_bytes], is_cut, is_damaged)
 
 
-def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
+def decode_pieces(body: bytes, content_encoding: str, *, cap_bytes: int) -> Iterator[bytes]:
+    """What `decode_body` gives, in pieces that are made when they are asked for. Of damaged data the piece with the
+    damage is missing. Several codings, and those of more than the usual kinds, are undone as a whole."""
+    make = _PIECES.get(content_encoding.strip().lower())
+    if make is None:
+        yield decode_body(body, content_encoding, cap_bytes=cap_bytes).body
+        return
+    size = 0
+    try:
+        for piece in make(body):
+            yield piece[: cap_bytes - size]
+            size += len(piece)
+            if size >= cap_bytes:
+                return
+    except (zlib.error, brotli.error, zstandard.ZstdError):
+        if not size:
+            yield body[:cap_bytes]  # nothing could be read
+
+
+def _gzip_pieces(data: bytes) -> Iterator[bytes]:
+    inflater, members = zlib.decompressobj(zlib.MAX_WBITS | 16), 1
+    for start in range(0, len(data), SALVAGE_SLICE_BYTES):
+        rest = data[start : start + SALVAGE_SLICE_BYTES]
+        while rest:
+            if inflater.eof:
+                if rest[0] != _GZIP_MAGIC[0] or members >= MAX_MEMBERS:
+                    return
+                inflater, members = zlib.decompressobj(zlib.MAX_WBITS | 16), members + 1
+            yield inflater.decompress(rest, FIRST_STEP_BYTES)
+            rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+
+
+def _brotli_pieces(data: bytes) -> Iterator[bytes]:
+    decoder = brotli.Decompressor()
+    for start in range(0, len(data), SALVAGE_SLICE_BYTES):
+        piece, is_more = data[start : start + SALVAGE_SLICE_BYTES], True
+        while is_more:
+            part = decoder.process(piece, output_buffer_limit=FIRST_STEP_BYTES)
+            yield part
+            piece, is_more = b"", len(part) >= FIRST_STEP_BYTES or not decoder.can_accept_more_data()
+        if decoder.is_finished():
+            return
+
+
+def _zstd_pieces(data: bytes) -> Iterator[bytes]:
+    reader = _zstd_reader(data)
+    while piece := reader.read(FIRST_STEP_BYTES):
+        yield piece
+
+
+class _Output:
+    """What a layer gives, up to the cap and one byte, which says that there is more.
+
+    It grows in place: large bodies are copied neither to join their parts nor to cut them.
+    """
+
+    def __init__(self, cap_bytes: int) -> None:
+        self._cap, self._file, self.size = cap_bytes, BytesIO(), 0
+
+    @property
+    def room(self) -> int:
+        return self._cap + 1 - self.size
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size > self._cap
+
+    def add(self, part: bytes) -> None:
+        self._file.write(part)
+        self.size += len(part)
+
+    def take_back(self, size: int) -> None:
+        """Forgets what came after so many bytes."""
+        self._file.seek(size)
+        self._file.truncate()
+        self.size = size
+
+    def body(self) -> bytes:
+        self._file.truncate(self._cap)
+        return self._file.getvalue()
+
+
+def _gunzip(data: bytes, output: _Output) -> bool:
     """Unpacks all members of a gzip stream; what follows the last one is ignored."""
-    parts: list[bytes] = []
     start = 0
-    room = limit
     for _ in range(MAX_MEMBERS):
         if data[start : start + 2] != _GZIP_MAGIC:
-            return b"".join(parts), not parts
+            return start == 0
         # the rest of the data is handed back after each member: whole for the first, by slices for further ones
-        size = len(data) if start == 0 else SALVAGE_SLICE_BYTES
+        slice_bytes, before = len(data) if start == 0 else SALVAGE_SLICE_BYTES, output.size
         try:
-            member, used = _gunzip_member(data, start, size, room)
+            used = _gunzip_member(data, start, slice_bytes, output)
         except igzip_lib.IsalError:  # type: ignore[misc]  # its stub says instance
-            return b"".join(parts) + _salvage(data[start:], room, window_bits=31), True
-        parts.append(member)
-        room -= len(member)
-        if used == 0 or room <= 0:
-            # not at its end: either cut by us, or the data stopped early
-            return b"".join(parts), room > 0
+            output.take_back(before)
+            _salvage(data[start:], output, window_bits=31)
+            return True
+        if used == 0 or output.room <= 0:
+            return output.room > 0  # not at its end: either cut by us, or the data stopped early
         start += used
-    return b"".join(parts), True
+    return True
 
 
-def _gunzip_member(data: bytes, start: int, size: int, room: int) -> tuple[bytes, int]:
-    """One member and how many bytes it took; 0 when its end was not reached."""
+def _gunzip_member(data: bytes, start: int, slice_bytes: int, output: _Output) -> int:
+    """Unpacks one member; returns how many bytes it took, 0 when its end was not reached."""
     inflater = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
-    parts: list[bytes] = []
-    for at in range(start, len(data), size):
-        piece = data if at == 0 and size >= len(data) else data[at : at + size]
-        parts.append(_inflate_steps(inflater, piece, room))
-        room -= len(parts[-1])
+    for at in range(start, len(data), slice_bytes):
+        piece = data if at == 0 and slice_bytes >= len(data) else data[at : at + slice_bytes]
+        _inflate_steps(inflater, piece, output)
         if inflater.eof:
-            return b"".join(parts), at + len(piece) - len(inflater.unused_data) - start
-        if room <= 0:
+            return at + len(piece) - len(inflater.unused_data) - start
+        if output.room <= 0:
             break
-    return b"".join(parts), 0
+    return 0
 
 
-def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:
+def _inflate(data: bytes, output: _Output) -> bool:
     """Unpacks deflate, which is a zlib stream by the standard and a raw one by the habit of some servers."""
     is_zlib = data[0] & 0x0F == 8 and len(data) > 1 and (data[0] << 8 | data[1]) % 31 == 0
     if is_zlib:
-        body, is_damaged = _inflate_as(data, limit, igzip_lib.DECOMP_ZLIB, zlib.MAX_WBITS)
-        if body or not is_damaged:
-            return body, is_damaged
-    return _inflate_as(data, limit, igzip_lib.DECOMP_DEFLATE, -zlib.MAX_WBITS)
+        is_damaged = _inflate_as(data, output, igzip_lib.DECOMP_ZLIB, zlib.MAX_WBITS)
+        if output.size or not is_damaged:
+            return is_damaged
+    return _inflate_as(data, output, igzip_lib.DECOMP_DEFLATE, -zlib.MAX_WBITS)
 
 
-def _inflate_as(data: bytes, limit: int, flag: int, window_bits: int) -> tuple[bytes, bool]:
+def _inflate_as(data: bytes, output: _Output, flag: int, window_bits: int) -> bool:
     inflater = igzip_lib.IgzipDecompressor(flag)
     try:
-        body = _inflate_steps(inflater, data, limit)
+        _inflate_steps(inflater, data, output)
     except igzip_lib.IsalError:  # type: ignore[misc]  # its stub says instance
-        return _salvage(data, limit, window_bits=window_bits), True
-    return body, not inflater.eof and len(body) < limit
+        output.take_back(0)
+        _salvage(data, output, window_bits=window_bits)
+        return True
+    return not inflater.eof and output.room > 0
 
 
-def _inflate_steps(inflater: igzip_lib.IgzipDecompressor, data: bytes, room: int) -> bytes:
-    """All that `data` gives, up to `room` bytes."""
+def _inflate_steps(inflater: igzip_lib.IgzipDecompressor, data: bytes, output: _Output) -> None:
+    """All that `data` gives, as far as there is room."""
     step = FIRST_STEP_BYTES
-    part: bytes = inflater.decompress(data, min(step, room))
-    parts = [part]
-    room -= len(part)
-    while room > 0 and not inflater.eof and not inflater.needs_input:
-        step *= 4
-        part = inflater.decompress(b"", min(step, room))
+    output.add(inflater.decompress(data, min(step, output.room)))
+    while output.room > 0 and not inflater.eof and not inflater.needs_input:
+        step = min(step * 4, MOST_STEP_BYTES)
+        part = inflater.decompress(b"", min(step, output.room))
         if not part:
             break
-        parts.append(part)
-        room -= len(part)
-    return b"".join(parts) if len(parts) > 1 else parts[0]
+        output.add(part)
 
 
-def _salvage(data: bytes, limit: int, *, window_bits: int) -> bytes:
+def _salvage(data: bytes, output: _Output, *, window_bits: int) -> None:
     """Unpacks what stands before the damage: by slices from a copy, and the slice that fails byte by byte."""
     inflater = zlib.decompressobj(window_bits)
-    parts: list[bytes] = []
-    room = limit
     for start in range(0, len(data), SALVAGE_SLICE_BYTES):
         piece = data[start : start + SALVAGE_SLICE_BYTES]
         before = inflater.copy()
         try:
-            parts.append(inflater.decompress(piece, room))
+            output.add(inflater.decompress(piece, output.room))
         except zlib.error:
-            parts.append(_salvage_bytes(before, piece, room))
+            _salvage_bytes(before, piece, output)
             break
-        room -= len(parts[-1])
-        if room <= 0 or inflater.eof:
+        if output.room <= 0 or inflater.eof:
             break
-    return b"".join(parts)
 
 
-def _salvage_bytes(inflater: "zlib._Decompress", piece: bytes, room: int) -> bytes:
-    parts: list[bytes] = []
-    try:
+def _salvage_bytes(inflater: "zlib._Decompress", piece: bytes, output: _Output) -> None:
+    with suppress(zlib.error):  # this is the damage; what came before it is kept
         for byte in piece:
-            part = inflater.decompress(bytes((byte,)), room)
-            parts.append(part)
-            room -= len(part)
-            if room <= 0:
+            output.add(inflater.decompress(bytes((byte,)), output.room))
+            if output.room <= 0:
                 break
-    except zlib.error:
-        pass  # this is the damage; what came before it is kept
-    return b"".join(parts)
 
 
-def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
+def _unbrotli(data: bytes, output: _Output) -> bool:
     decoder = brotli.Decompressor()
-    parts: list[bytes] = []
-    produced = 0
-    try:
+    with suppress(brotli.error):
         for start in range(0, len(data), SALVAGE_SLICE_BYTES):
             piece = data[start : start + SALVAGE_SLICE_BYTES]
-            while produced < limit:
-                parts.append(decoder.process(piece, output_buffer_limit=limit - produced))
-                produced += len(parts[-1])
+            while output.room > 0:
+                step = min(output.room, MOST_STEP_BYTES)
+                part = decoder.process(piece, output_buffer_limit=step)
+                output.add(part)
                 piece = b""
-                if decoder.can_accept_more_data():
+                if len(part) < step and decoder.can_accept_more_data():  # which it says where it holds output back, too
                     break
-            if produced >= limit or decoder.is_finished():
-                return b"".join(parts), False
-    except brotli.error:
-        return b"".join(parts), True
-    return b"".join(parts), True
+            if output.room <= 0 or decoder.is_finished():
+                return False
+    return True
 
 
-def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:
+def _unzstd(data: bytes, output: _Output) -> bool:
     try:
-        body = _read_steps(_zstd_reader(data), limit)
+        _read_steps(_zstd_reader(data), output, most=MOST_STEP_BYTES)
     except zstandard.ZstdError:
-        return _salvage_zstd(data, limit), True
-    return body, len(body) < limit and not _is_whole_zstd(data, len(body))
+        output.take_back(0)
+        with suppress(zstandard.ZstdError):  # this is the damage; what came before it is kept
+            _read_steps(_zstd_reader(data), output, most=SALVAGE_SLICE_BYTES)
+        return True
+    return output.room > 0 and not _is_whole_zstd(data, output.size)
 
 
-def _read_steps(reader: zstandard.ZstdDecompressionReader, room: int) -> bytes:
-    step = FIRST_STEP_BYTES
-    parts: list[bytes] = []
-    while room > 0:
-        part = reader.read(min(step, room))
+def _read_steps(reader: zstandard.ZstdDecompressionReader, output: _Output, *, most: int) -> None:
+    step = min(FIRST_STEP_BYTES, most)
+    while output.room > 0:
+        part = reader.read(min(step, output.room))
         if not part:
             break
-        parts.append(part)
-        room -= len(part)
-        step *= 4
-    return b"".join(parts)
+        output.add(part)
+        step = min(step * 4, most)
 
 
 def _zstd_reader(data: bytes) -> zstandard.ZstdDecompressionReader:
     decoder = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
     return decoder.stream_reader(data, read_across_frames=True)
-
-
-def _salvage_zstd(data: bytes, limit: int) -> bytes:
-    reader = _zstd_reader(data)
-    parts: list[bytes] = []
-    room = limit
-    try:
-        while room > 0:
-            part = reader.read(min(room, SALVAGE_SLICE_BYTES))
-            if not part:
-                break
-            parts.append(part)
-            room -= len(part)
-    except zstandard.ZstdError:
-        pass  # this is the damage; what came before it is kept
-    return b"".join(parts)
 
 
 def _is_whole_zstd(data: bytes, size_bytes: int) -> bool:
@@ -258,10 +307,17 @@ def _is_whole_zstd(data: bytes, size_bytes: int) -> bool:
     return frame.eof and at >= len(data)
 
 
-_LAYERS: dict[str, Callable[[bytes, int], tuple[bytes, bool]]] = {
+# Each adds to the output what it can read, and says whether the data is damaged.
+_LAYERS: dict[str, Callable[[bytes, _Output], bool]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _inflate,
     "br": _unbrotli,
     "zstd": _unzstd,
+}
+_PIECES: dict[str, Callable[[bytes], Iterator[bytes]]] = {
+    "gzip": _gzip_pieces,
+    "x-gzip": _gzip_pieces,
+    "br": _brotli_pieces,
+    "zstd": _zstd_pieces,
 }

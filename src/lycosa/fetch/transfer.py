@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from io import BytesIO
 from time import monotonic
 from typing import Protocol
 
@@ -133,9 +134,10 @@ class FlowControl:
 LOOK_FIRST_BYTES = 2 * 1024
 LOOK_GROWTH = 1.5
 LOOK_LAST_BYTES = 2 * 1024 * 1024
-# So many pieces of a body are joined at a time: a list of millions takes far more memory than the body, and joining it
-# even more. A body of many pieces that are this small on average is meant to keep us busy, and is cut.
-JOINED_PIECES = 1_024
+# So many pieces of a body, or bytes of them, are joined at a time: a list of millions takes far more memory than the
+# body, and joining a long body at its end takes its size twice. A body of many pieces that are this small on average is
+# meant to keep us busy, and is cut.
+JOINED_PIECES, JOINED_BYTES = 1_024, 1024 * 1024
 MANY_PIECES = 100_000
 SMALL_PIECE_BYTES = 64
 CLOSING_MOST = 10_000  # origins that are remembered to close connections early
@@ -224,13 +226,18 @@ class Transfer:
         self._hints = ""
         self._next_look_bytes = LOOK_FIRST_BYTES
         self._header_bytes = 0
-        self._joined = self._pieces = 0
+        self._joined: BytesIO | None = None
+        self._joined_bytes = self._pieces = 0
         self.body_bytes = 0
         self._phase = Phase.CONNECTING
         self._first_byte_s = 0.0
         self._held_s = 0.0
         self._cause: Failure | Truncation | None = None
         self._detail = ""
+
+    def let_go(self) -> None:
+        """Its answer has been told: a handle that waits for another request holds no body."""
+        self._clear()
 
     def begin(self, request: Request, done: DoneCallback) -> None:
         """Takes on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
@@ -370,17 +377,27 @@ class Transfer:
         self._chunks.append(data)
         self.body_bytes += size
         self._heard_s = monotonic()
-        if len(self._chunks) - self._joined >= JOINED_PIECES:
+        if len(self._chunks) >= JOINED_PIECES or self.body_bytes - self._joined_bytes >= JOINED_BYTES:
             self._join_pieces()
         return None if self._cause is None else _STOP
 
     def _join_pieces(self) -> None:
-        """Makes one chunk of those that were not joined yet; each byte is copied once."""
-        self._pieces += len(self._chunks) - self._joined
-        self._chunks[self._joined :] = [b"".join(self._chunks[self._joined :])]
-        self._joined = len(self._chunks)
+        """Puts the pieces behind those that are joined; each byte is copied once."""
+        if self._joined is None:
+            self._joined = BytesIO()
+        self._pieces += len(self._chunks)
+        self._joined.writelines(self._chunks)
+        self._chunks.clear()
+        self._joined_bytes = self.body_bytes
         if self._pieces > MANY_PIECES and self.body_bytes < SMALL_PIECE_BYTES * self._pieces:
             self._cause = Truncation.LENGTH
+
+    def _body(self) -> bytes:
+        if self._joined is None and len(self._chunks) < 2:
+            return self._chunks[0] if self._chunks else b""
+        if self._chunks:
+            self._join_pieces()
+        return self._joined.getvalue() if self._joined is not None else b""
 
     def go_on(self) -> None:
         """Takes in what was held. libcurl hands it to `_on_body` before this returns."""
@@ -398,10 +415,6 @@ class Transfer:
 
     def so_far(self) -> Response:
         """The response as far as it has come, for a watcher."""
-        if len(self._chunks) > 1:
-            self._pieces += len(self._chunks) - self._joined
-            self._chunks[:] = [b"".join(self._chunks)]
-            self._joined = 1
         grown = max(LOOK_FIRST_BYTES, int(self.body_bytes * LOOK_GROWTH))
         self._next_look_bytes = grown if grown <= LOOK_LAST_BYTES else sys.maxsize
         return Response(
@@ -409,7 +422,7 @@ class Transfer:
             status=self._status,
             header_block=self._block,
             headers=self._fields,
-            body=self._chunks[0] if self._chunks else b"",
+            body=self._body(),
             address=self.request.address,
             started_s=self.started_s,
             first_byte_s=self._first_byte_s,
@@ -447,7 +460,7 @@ class Transfer:
             status=self._status,
             header_block=self._block,
             headers=self._fields,
-            body=self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks),
+            body=self._body(),
             address=self.request.address,
             started_s=self.started_s,
             first_byte_s=self._first_byte_s,

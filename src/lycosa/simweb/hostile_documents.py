@@ -46,6 +46,17 @@ def many_links() -> bytes:
     return b"".join(b"<a href=/%d/page-%d.html>page %d</a>\n" % (n % 40, n, n) for n in range(400_000))
 
 
+def million_links() -> bytes:
+    packer = zlib.compressobj(1, wbits=31)
+    parts = (packer.compress(b"<a href=/%d/m-%d.html>m %d</a>\n" % (n % 40, n, n)) for n in range(1_000_000))
+    return b"".join(parts) + packer.flush()
+
+
+def few_tags() -> bytes:
+    """Fewer tags than pages have, and half a million elements: each paragraph opens all formatting elements again."""
+    return b"".join(b"<b id=%d>" % number for number in range(700)) + b"<p>words" * 700
+
+
 def unclosed_formatting() -> bytes:
     """Wrong end tags close nothing: each paragraph opens all of these again."""
     return b"".join(b"<b id=%d></i ><p>words</P x>" % number for number in range(3_000))

@@ -9,9 +9,11 @@ can be believed, and how deep indexes may nest.
 
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from xml.parsers import expat
 
 import msgspec
@@ -39,7 +41,6 @@ ENTRIES_A_STEP = 500
 MAX_GZIP_MEMBERS = 16
 
 _CHUNK_BYTES = 64 * 1024
-_UNPACKED_BYTES = 1024 * 1024
 _ENTITY_CHARS = 10  # `&#x10FFFF;`: none of those we know is longer
 _UNCLOSED_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN]
 _GZIP = b"\x1f\x8b"
@@ -47,7 +48,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = b" \t\r\n\x0b\x0c\xef\xbb\xbf"
 _STRAY_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_LINE = re.compile(rb"[^\r\n]+")
+_LINE_ENDS = re.compile(rb"[\r\n]+")
 _BARE_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?=[/?:]|\Z)", re.ASCII)
 
 
@@ -97,23 +98,91 @@ def read_sitemap(body: bytes, base: str) -> Sitemap:
 
     Its content decides what it is, not its name or media type.
     """
-    return run_steps(read_sitemap_steps(body, base))
+    return run_steps(read_sitemap_steps([body], base))
 
 
-def read_sitemap_steps(body: bytes, base: str) -> Steps[Sitemap]:
-    """As `read_sitemap`, in steps of a few milliseconds."""
-    body, problem = yield from _unpacked(body)
-    start = _blank_end(body)
-    if not body.startswith((b"<", *_UTF16_MARKS), start):
-        return (yield from _finished(SitemapKind.TEXT, _text_lines(body), base, problem))
+def read_sitemap_steps(pieces: Iterable[bytes], base: str) -> Steps[Sitemap]:
+    """As `read_sitemap`, in steps of a few milliseconds, of a file that comes in pieces. No more of it is held than a
+    repair needs, and none is asked for after the end of what counts."""
+    file = _File(pieces)
+    chunks = iter(file)
+    first = next(chunks, b"")
+    start = len(first) - len(first.lstrip(_BLANK))  # XML may not, but often does, begin with blank lines and a mark
+    content = chain([first[start:]], chunks)
+    if not first.startswith((b"<", *_UTF16_MARKS), start):
+        lines = yield from _text_lines(content)
+        return (yield from _finished(SitemapKind.TEXT, lines, base, file.problem))
     reader = _SitemapReader()
-    yield from reader.feed(body, _chunks(body, start), start=start)
-    if reader.problem and not reader.is_final and len(body) <= MAX_REPAIR_BYTES:
-        repaired = _SitemapReader()
-        yield from repaired.feed(body, _repaired(body[start:]), encoding="utf-8")
-        if len(repaired.found) > len(reader.found):
-            reader = repaired
-    return (yield from _finished(reader.kind, reader.found[:MAX_SITEMAP_URLS], base, reader.problem or problem))
+    yield from reader.feed(content)
+    if reader.problem and not reader.is_final:
+        for _ in chunks:  # the repair needs all of it
+            yield
+        if file.kept is not None:
+            repaired = _SitemapReader()
+            yield from repaired.feed(_repaired(b"".join(file.kept)[start:]), encoding="utf-8")
+            if len(repaired.found) > len(reader.found):
+                reader = repaired
+    return (yield from _finished(reader.kind, reader.found[:MAX_SITEMAP_URLS], base, reader.problem or file.problem))
+
+
+class _File:
+    """The bytes of a sitemap without gzip, in chunks, and at most as many as one may have. `problem` says what was
+    wrong with them; `kept` are those that were given out, None once they are too many for a repair."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self.problem = ""
+        self.kept: list[bytes] | None = []
+
+    def __iter__(self) -> Iterator[bytes]:
+        came = _chunks(self._pieces)
+        first = next(came, b"")
+        chunks, size = chain([first], came), 0
+        for chunk in _chunks(self._unpacked(chunks)) if first.startswith(_GZIP) else chunks:
+            size += len(chunk)
+            if size > MAX_SITEMAP_BYTES:
+                self.problem = f"cut at {MAX_SITEMAP_BYTES} bytes"
+            elif size > MAX_REPAIR_BYTES:
+                self.kept = None
+            elif self.kept is not None:
+                self.kept.append(chunk)
+            yield chunk[: max(0, MAX_SITEMAP_BYTES - size + len(chunk))]
+            if self.problem:
+                return
+
+    def _unpacked(self, packed: Iterable[bytes]) -> Iterator[bytes]:
+        member, members = zlib.decompressobj(zlib.MAX_WBITS | 16), 1
+        for chunk in packed:
+            data = chunk
+            while data:
+                if member.eof:
+                    if data[0] != _GZIP[0]:  # something else is behind it
+                        return
+                    member, members = zlib.decompressobj(zlib.MAX_WBITS | 16), members + 1
+                    if members > MAX_GZIP_MEMBERS:
+                        self.problem = "broken gzip: too many members"
+                        return
+                try:
+                    yield member.decompress(data, _CHUNK_BYTES)
+                except zlib.error as error:
+                    self.problem = f"broken gzip: {error}"
+                    return
+                data = member.unused_data if member.eof else member.unconsumed_tail
+        if not member.eof:
+            self.problem = "broken gzip: it ends too early"
+
+
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of pieces of any size, in chunks of one size."""
+    held = bytearray()
+    for piece in pieces:
+        for at in range(0, len(piece), _CHUNK_BYTES):
+            held += piece[at : at + _CHUNK_BYTES]
+            if len(held) >= _CHUNK_BYTES:
+                yield bytes(held[:_CHUNK_BYTES])
+                del held[:_CHUNK_BYTES]
+    if held:
+        yield bytes(held)
 
 
 class _Stop(Exception):
@@ -140,18 +209,21 @@ class _SitemapReader:
         self._text: list[str] = []
         self._text_size = 0
 
-    def feed(self, body: bytes, chunks: Iterable[bytes], *, start: int = 0, encoding: str | None = None) -> Steps[None]:
-        """Reads the chunks, which are those of `body` from `start` on or stand for them; a step a chunk."""
+    def feed(self, chunks: Iterable[bytes], *, encoding: str | None = None) -> Steps[None]:
+        """Reads the chunks; a step a chunk."""
         self._parser = parser = expat.ParserCreate(encoding)
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        fed = 0
+        fed, recent, recent_bytes = 0, deque[bytes](), 0  # the recent ones hold at least the tag that is unfinished
         try:
             for chunk in chunks:
+                fed, recent_bytes = fed + len(chunk), recent_bytes + len(chunk)
+                recent.append(chunk)
+                while recent_bytes - len(recent[0]) > MAX_TAG_BYTES:
+                    recent_bytes -= len(recent.popleft())
                 parser.Parse(chunk, False)
-                fed += len(chunk)
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise _Stop("a tag without end")
                 yield
@@ -160,8 +232,8 @@ class _SitemapReader:
             self.problem, self.is_final = str(stop), True
         except expat.ExpatError as error:
             self.problem = str(error)
-            cut_at = start + parser.ErrorByteIndex
-            if error.code == _UNCLOSED_TOKEN and b"<" in body[cut_at : cut_at + 2]:
+            cut_at = parser.ErrorByteIndex - (fed - recent_bytes)
+            if error.code == _UNCLOSED_TOKEN and b"<" in b"".join(recent)[cut_at : cut_at + 2]:
                 self._take_text()  # cut off within a tag, so the text before it is whole; within an entity it is not
             self._end_entry()
         except (LookupError, ValueError) as error:  # an encoding Python does not know, or expat cannot take
@@ -278,53 +350,22 @@ def _meant(text: str, kind: SitemapKind, scheme: str, domain: str) -> str:
     return f"{scheme}://{text}" if host and domain_of(host[0].lower()) == domain else ""
 
 
-def _text_lines(body: bytes) -> list[tuple[str, str]]:
+def _text_lines(chunks: Iterable[bytes]) -> Steps[list[tuple[str, str]]]:
+    """The lines of a text, each as far as it is looked at; a step a chunk."""
     found: list[tuple[str, str]] = []
-    for number, line in enumerate(_LINE.finditer(body)):
+    rest, number = b"", 0
+    for chunk in chain(chunks, [b"\n"]):
+        *lines, rest = _LINE_ENDS.split(rest + chunk)
+        rest = rest[:MAX_TEXT_CHARS]
+        for line in lines:
+            text = line[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip(" \t\ufeff")
+            if text:
+                found.append((text, ""))
+        number += len(lines)
         if number >= MAX_ELEMENTS or len(found) >= MAX_SITEMAP_URLS:
-            break
-        text = line[0][:MAX_TEXT_CHARS].decode("utf-8", "replace").strip(" \t\ufeff")
-        if text:
-            found.append((text, ""))
+            return found[:MAX_SITEMAP_URLS]
+        yield
     return found
-
-
-def _unpacked(body: bytes) -> Steps[tuple[bytes, str]]:
-    """The bytes without gzip, at most as many as a sitemap may have, and what was wrong with them."""
-    if not body.startswith(_GZIP):
-        return body[:MAX_SITEMAP_BYTES], _too_long(len(body) > MAX_SITEMAP_BYTES)
-    parts: list[bytes] = []
-    room = MAX_SITEMAP_BYTES + 1
-    for _ in range(MAX_GZIP_MEMBERS):
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        while body and not member.eof:
-            try:
-                parts.append(member.decompress(body, min(room, _UNPACKED_BYTES)))
-            except zlib.error as error:
-                return b"".join(parts), f"broken gzip: {error}"
-            room -= len(parts[-1])
-            if not room:
-                return b"".join(parts), _too_long(True)
-            body = member.unconsumed_tail
-            yield
-        body = member.unused_data
-        if not body.startswith(_GZIP):
-            return b"".join(parts), "" if member.eof else "broken gzip: it ends too early"
-    return b"".join(parts), "broken gzip: too many members"
-
-
-def _chunks(body: bytes, start: int) -> Iterable[bytes]:
-    return (body[position : position + _CHUNK_BYTES] for position in range(start, len(body), _CHUNK_BYTES))
-
-
-def _blank_end(body: bytes) -> int:
-    """Where the content begins: XML may not, but often does, begin with blank lines and a byte order mark."""
-    head = body[:_CHUNK_BYTES]
-    return len(head) - len(head.lstrip(_BLANK))
-
-
-def _too_long(is_too_long: bool) -> str:
-    return f"cut at {MAX_SITEMAP_BYTES} bytes" if is_too_long else ""
 
 
 def _repaired(body: bytes) -> Iterator[bytes]:

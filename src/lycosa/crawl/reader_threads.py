@@ -1,0 +1,214 @@
+"""Documents are read beside the event loop, where there is a second core for it.
+
+The page kernel reads on threads of its own, which run no Python: two threads that take turns at running Python cost
+more than a second core gives. What it has read is handed on in the order of arrival. What the kernel cannot do alone is
+left to the event loop, in its turn: other kinds of documents than HTML, and those that need a tree.
+
+Long documents, and large ones that the kernel cannot read, are read on one thread of Python, one after the other, and
+each is handed on when it is read: no other host waits for them, and a web of hosts that send nothing else costs the
+memory of one at a time. The loop calls `ReaderThreads` with every answer.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from lycosa.crawl.reading import LARGE_BYTES, LeaseAnswer, PageReader, PreparedPage, decoded_body, record_metadata
+from lycosa.frontier import RequestKind
+from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
+from lycosa.web import Document, html_document, kernel_arguments, native, page_from_kernel
+
+HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
+LONG_BYTES = 1 << 20  # what the event loop decodes by itself, and the kernel's threads read in their turn
+
+
+class _Waiting(msgspec.Struct, eq=False):
+    """An answer that is to be handed on in its turn; `body` and `document` are what the kernel is reading."""
+
+    answer: LeaseAnswer
+    is_read: bool
+    body: bytes = b""
+    document: Document | None = None
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.body) > LARGE_BYTES
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.body) >= LONG_BYTES
+
+
+class ReaderThreads:
+    """Has documents read on threads, and hands all answers on, on the event loop: in the order in which they came, but
+    for those that are read apart. Without threads only large documents are read here, since they are taken in step by
+    step.
+
+    The request of an answer counts as in flight until it is handed on; where the bodies here become too many, the event
+    loop waits. What cannot be read is left as it is: the event loop fails with it in its turn. `is_virtual`: the event
+    loop waits for each answer, since no time may pass meanwhile.
+    """
+
+    def __init__(
+        self, reader: PageReader, hand_on: Callable[[LeaseAnswer], None], *, threads: int, is_virtual: bool = False
+    ) -> None:
+        self._reader, self._hand_on, self._is_virtual = reader, hand_on, is_virtual
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Waiting] = deque()  # the oldest first
+        self._with_kernel: dict[int, _Waiting] = {}
+        self._number = self._held_bytes = 0
+        self._thread = ThreadPoolExecutor(1, "long documents")  # starts with the first of them
+        self._apart: deque[tuple[Future[None], LeaseAnswer]] = deque()  # what it reads, the oldest first
+        self._threads = _kernel_threads(threads)
+        if self._threads is not None:
+            self._loop.add_reader(self._threads.fileno(), self._take)
+
+    def __repr__(self) -> str:
+        return f"<ReaderThreads waiting={len(self._waiting)} apart={len(self._apart)}>"
+
+    def __bool__(self) -> bool:
+        """Is anything under way?"""
+        return bool(self._waiting or self._apart)
+
+    def arrived(self, answer: LeaseAnswer) -> None:
+        """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
+        if self._threads is None or not (self._waiting or answer.is_document):
+            self._reader.prepare(answer)
+            self._hand_on(answer)
+            return
+        waiting = _Waiting(answer, is_read=not answer.is_document)
+        if not (waiting.is_read or self._submit(waiting)):
+            if waiting.is_large and not self._is_virtual:
+                self._read_apart(answer)
+                return
+            self._reader.prepare(answer)
+            waiting.is_read = True
+        self._waiting.append(waiting)
+        self._held_bytes += len(answer.response.body)
+        while self._with_kernel and (self._is_virtual or self._held_bytes > HELD_MOST_BYTES):
+            self._take(waits=True)
+        self._hand_on_read()
+
+    def _submit(self, waiting: _Waiting) -> bool:
+        """Hands a document to the kernel's threads. False: it is none for them, or it is long."""
+        answer, reader = waiting.answer, self._reader
+        lease, request, response = answer.lease, answer.request, answer.response
+        try:
+            waiting.body = body = decoded_body(response, min(reader.max_decoded_bytes, LONG_BYTES))
+            if waiting.is_long:
+                return False
+            headers, is_known = response.headers, lease.kind is RequestKind.REVISIT
+            document = html_document(
+                body,
+                url=response.url,
+                content_type=headers.get("content-type"),
+                content_language=headers.get("content-language"),
+                wants_main=reader.wants_main,
+                wants_simhash=reader.wants_simhash,
+                follow=reader.rules,
+            )
+            if document is None:
+                return False
+            html = None if is_known and len(body) <= LARGE_BYTES else kernel_arguments(document)
+            parts = None
+            is_kept = reader.is_kept(response.url, document.media.essence)
+            if reader.has_archive and is_kept and not is_known and request is not None:
+                metadata = record_metadata(lease, response, reader.rules.agent)
+                parts = response_parts(Fetched(request, response, answer.fetched_s, metadata, b""))
+            self._number += 1
+            assert self._threads is not None
+            self._threads.submit(self._number, response.body, body, html, parts, waiting.is_large)
+        except Exception:  # it comes again, where it ends the crawl
+            return False
+        waiting.document = document
+        self._with_kernel[self._number] = waiting
+        return True
+
+    def _read_apart(self, answer: LeaseAnswer) -> None:
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the event loop has ended
+                self._loop.call_soon_threadsafe(self._take_apart)
+
+        self._held_bytes += len(answer.response.body)
+        reading = self._thread.submit(self._reader.prepare, answer)
+        self._apart.append((reading, answer))
+        reading.add_done_callback(done)
+        while self._apart and self._held_bytes > HELD_MOST_BYTES:
+            wait([self._apart[0][0]])
+            self._take_apart()
+
+    def _take_apart(self) -> None:
+        """Hands on what was read apart."""
+        while self._apart and self._apart[0][0].done():
+            _, answer = self._apart.popleft()
+            self._held_bytes -= len(answer.response.body)
+            self._hand_on(answer)
+
+    def _take(self, *, waits: bool = False) -> None:
+        """Takes what the kernel has read."""
+        assert self._threads is not None
+        for number, digests, is_read, found, members in self._threads.take(waits):
+            waiting = self._with_kernel.pop(number)
+            if is_read and found is None and waiting.is_large and not self._is_virtual:
+                self._waiting.remove(waiting)
+                self._held_bytes -= len(waiting.answer.response.body)
+                self._read_apart(waiting.answer)
+            else:
+                with suppress(Exception):
+                    self._complete(waiting, PreparedPage(waiting.body, *digests), is_read, found, members)
+                waiting.is_read = True
+        self._hand_on_read()
+
+    def _complete(
+        self, waiting: _Waiting, prepared: PreparedPage, is_read: bool, found: Any, members: list[bytes] | None
+    ) -> None:
+        answer = waiting.answer
+        if is_read and waiting.document is not None:
+            digests = {"fingerprint": prepared.fingerprint, "digest": prepared.digest}
+            page = page_from_kernel(msgspec.structs.replace(waiting.document, **digests), found)
+            self._reader.complete(answer.response, prepared, page)
+        if members is not None:
+            prepared.records = HttpExchange(members, prepared.payload_sha1, answer.fetched_s)
+        answer.prepared = prepared
+
+    def _hand_on_read(self) -> None:
+        while self._waiting and self._waiting[0].is_read:
+            answer = self._waiting.popleft().answer
+            self._held_bytes -= len(answer.response.body)
+            self._hand_on(answer)
+
+    def close(self) -> None:
+        """Ends the threads. What is not handed on is left, and its URL is still queued; what comes now goes on as it
+        is."""
+        self._waiting.clear()
+        self._with_kernel.clear()
+        self._apart.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._loop.remove_reader(self._threads.fileno())
+            self._threads.close()
+            self._threads = None
+
+
+def _kernel_threads(threads: int) -> Any:
+    """The kernel's threads; None where none are wanted, or there is no kernel, or the system gives none."""
+    kernel = native()
+    if kernel is None or threads == 0:
+        return None
+    try:
+        return kernel.Readers(threads, member_writer())
+    except OSError:
+        return None
+
+
+def usual_threads(*, is_alone: bool) -> int:
+    """How many threads read pages beside the event loop, unless the settings say so: one where it has a core of its
+    own."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(is_alone and cpus > 1)
