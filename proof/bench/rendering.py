@@ -20,6 +20,7 @@ from proof.ground.commands import lycosa, run_command, scratch
 RATE, MEMORY, HELD = "pages/s", "memory late beside early", "longest hold of the event loop"
 LOST, BROWSER = "pages lost in ten kills", "requests that a browser sent by itself"
 REACT, REACT_WITHOUT = "pages of the React application missed", "pages of the React application without rendering"
+SPEED, KILLED, REACT_APP = "speed", "kills", "react"
 KILLS = 10
 
 
@@ -56,18 +57,12 @@ def measure_react(run: Run, folder: Path) -> None:
         run.figure(REACT_WITHOUT, json.loads(run_command(words).out)["pages"])
 
 
-def measure(run: Run) -> None:
+def measure_speed(run: Run, folder: Path) -> int:
+    """Returns how many requests the browser sent by itself."""
     pages = 200 if run.quick else 2_000
     run.setting("pages", pages)
-    with scratch() as folder:
-        with served_app(pages) as app:
-            found = crawl(app, folder / "c")
-            by_browser = sum(each.is_browser for each in app.asked)
-        killed_pages = 150 if run.quick else 300
-        with served_app(killed_pages) as app:
-            killed = crawl(app, folder / "killed", KILLS)
-            by_browser += sum(each.is_browser for each in app.asked)
-        measure_react(run, folder)
+    with served_app(pages) as app:
+        found = crawl(app, folder / "c")
     if found["pages"] != pages:
         raise LycosaError(f"{found['pages']:,} of {pages:,} pages were found")
     samples = found["samples"]
@@ -76,15 +71,37 @@ def measure(run: Run) -> None:
     run.figure("most memory of browser and driver", max(others for _, _, others in samples), "MB")
     run.figure("most memory of the crawl", max(own for _, own, _ in samples), "MB")
     run.figure(HELD, 1000 * found["held_s"], "ms")
+    return sum(each.is_browser for each in app.asked)
+
+
+def measure_kills(run: Run, folder: Path) -> int:
+    """Returns how many requests the browsers sent by themselves."""
+    pages = 150 if run.quick else 300
+    with served_app(pages) as app:
+        killed = crawl(app, folder / "killed", KILLS)
     run.figure("kills", killed["kills"])
-    run.figure(LOST, killed_pages - killed["pages"])
-    run.figure(BROWSER, by_browser)
+    run.figure(LOST, pages - killed["pages"])
+    return sum(each.is_browser for each in app.asked)
+
+
+def measure(run: Run) -> None:
+    by_browser = 0
+    with scratch() as folder:
+        if SPEED in run.chosen:
+            by_browser += measure_speed(run, folder)
+        if KILLED in run.chosen:
+            by_browser += measure_kills(run, folder)
+        if REACT_APP in run.chosen:
+            measure_react(run, folder)
+    if {SPEED, KILLED} & set(run.chosen):
+        run.figure(BROWSER, by_browser)
 
 
 EXPERIMENT = Experiment(
     name="rendering",
     summary="pages a second, memory and losses of a crawl with a browser",
     run=measure,
+    choices=(SPEED, KILLED, REACT_APP),
     bars=(
         Bar("fast", RATE, ">=", 6.0),
         Bar("flat", MEMORY, "<=", 1.2),

@@ -214,6 +214,8 @@ class Rendering(AnswerConverter, RunCompanion):
         replaced = self._browser.replaced if self._browser is not None else 0
         counts = {"pages": self.rendered, "failed": self.failed, "browsers_replaced": replaced}
         self._shard.events.write("rendered", **counts)
+        if self._browser is not None:
+            await asyncio.to_thread(self._browser.close)  # its processes take a moment, and others have an event loop
 
     def hurry(self) -> None:
         return
