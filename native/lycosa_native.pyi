@@ -129,8 +129,9 @@ def escape_query(href: str, encoding: str) -> str:
 def safe_length(body: bytes) -> int:
     """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""
 
-def catches_panic() -> bool:
-    """Whether a panic while a page is read is caught: the page then goes to the twin, and standard error says why."""
+def panic(is_reading: bool) -> None:
+    """Panics, for tests. A panic is an exception like others; while a page is read, the page goes to the twin. Standard
+    error says why."""
 
 def simhash(text: str, least_words: int) -> bytes:
     """See `lycosa.web.similarity.simhash`."""

@@ -38,7 +38,7 @@ struct Done {
 }
 
 struct Shared {
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<Option<Done>>>, // None where a panic came between
     has_done: Condvar,
     lately: Mutex<HashSet<u64>>,
     bell: UnixStream,
@@ -74,7 +74,7 @@ impl Shared {
         loop {
             let next = locked(work).recv();
             let Ok(job) = next else { return };
-            let made = self.made_of(job);
+            let made = guarded(|| Some(self.made_of(job)));
             let mut done = locked(&self.done);
             let is_first = done.is_empty();
             done.push(made);
@@ -150,7 +150,8 @@ impl Readers {
             }
             std::mem::take(&mut *done)
         });
-        let to_python = |made: Done| {
+        let to_python = |made: Option<Done>| {
+            let Some(made) = made else { panic!("a thread that reads documents has a fault") };
             let page = made.page.map(|page| page.into_python(py)).transpose()?;
             let members = made.members.map(|all| all.iter().map(|member| PyBytes::new(py, member)).collect::<Vec<_>>());
             (made.job.number, in_python(py, &made.digests), made.is_read, page, members).into_bound_py_any(py)

@@ -22,6 +22,8 @@ mod warc;
 
 use memchr::memmem;
 use page::Page;
+use pyo3::exceptions::PyException;
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
@@ -31,7 +33,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 16;
+const CONTRACT: u32 = 17;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 
@@ -114,10 +116,11 @@ fn guarded<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(None)
 }
 
-/// Whether a panic is caught, for tests.
+/// Panics, for tests; while a page is read, which then needs a tree, or at the border to Python.
 #[pyfunction]
-fn catches_panic(py: Python<'_>) -> bool {
-    py.detach(|| guarded::<()>(|| panic!("a test asked for this")).is_none())
+fn panic(py: Python<'_>, is_reading: bool) -> Option<()> {
+    let fails = || panic!("a test asked for this");
+    py.detach(|| if is_reading { guarded(fails) } else { fails() })
 }
 
 /// Reads an HTML document; None if it needs a parser that builds a tree.
@@ -179,6 +182,9 @@ fn safe_length(py: Python<'_>, body: &[u8]) -> usize {
 
 #[pymodule]
 fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // A panic is an error like others: event loops only log what is no Exception.
+    let (fault, exception) = (module.py().get_type::<PanicException>(), module.py().get_type::<PyException>());
+    fault.setattr("__bases__", (exception,))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CONTRACT", CONTRACT)?;
     module.add("ISAL_MAJOR_VERSION", gzip::MAJOR_VERSION)?;
@@ -192,7 +198,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_readable, module)?)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
-    module.add_function(wrap_pyfunction!(catches_panic, module)?)?;
+    module.add_function(wrap_pyfunction!(panic, module)?)?;
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
     module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(charset::escaped_query, module)?)?;

@@ -1,5 +1,6 @@
 """The choice of the kernel, and that the native one and its twin in Python make the same page of everything."""
 
+import asyncio
 import base64
 import json
 import sys
@@ -145,12 +146,30 @@ def test_kernel_and_twin_cut_a_page_with_too_many_links_alike() -> None:
 
 
 @needs_kernel
-def test_fault_in_the_kernel_is_shown_and_caught(capfd: pytest.CaptureFixture[str]) -> None:
+def test_fault_while_a_page_is_read_is_shown_and_caught(capfd: pytest.CaptureFixture[str]) -> None:
     module = kernel.native()
 
     assert module is not None
-    assert module.catches_panic()
+    assert module.panic(is_reading=True) is None
     assert "a test asked for this" in capfd.readouterr().err
+
+
+@needs_kernel
+def test_fault_anywhere_else_in_the_kernel_is_an_exception_that_a_task_ends_with() -> None:
+    module = kernel.native()
+    assert module is not None
+
+    async def work() -> None:
+        module.panic(is_reading=False)
+
+    async def outcome() -> BaseException | None:
+        task = asyncio.create_task(work())
+        await asyncio.wait([task])
+        return task.exception()
+
+    error = asyncio.run(outcome())
+    assert isinstance(error, Exception)
+    assert "a test asked for this" in str(error)
 
 
 @needs_kernel
