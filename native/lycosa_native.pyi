@@ -123,9 +123,6 @@ def detect_charset(body: bytes, http_charset: str | None, form: str) -> str:
 def to_utf8(body: bytes, encoding: str) -> bytes:
     """A document as UTF-8 without a byte order mark, see `lycosa.web.charset.to_utf8`."""
 
-def escape_query(href: str, encoding: str) -> str:
-    """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""
-
 def safe_length(body: bytes) -> int:
     """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""
 

@@ -5,7 +5,6 @@ Standard output carries the answer (a readable one, or one JSON object), standar
 
 import argparse
 import io
-import os
 import signal
 import sys
 from pathlib import Path
@@ -37,8 +36,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ≥ gets a ?, not a traceback
-    # Commands keep the bytecode of their modules: an installed package has it, and to make it takes 0.2 s.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # servers and folders go with the blocks they are of
     try:
         sys.exit(_command(_arguments()))

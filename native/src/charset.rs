@@ -3,8 +3,9 @@
 //! The order is that of the HTML standard, byte order mark, HTTP, declaration; what declares nothing is UTF-8 if it is
 //! valid UTF-8 beyond ASCII, else windows-1252.
 
+use crate::scan::{Attribute, Attributes};
 use crate::text::{is_html_space, skip_spaces};
-use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252, X_USER_DEFINED};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 use memchr::{memchr, memmem};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -71,18 +72,18 @@ fn prescan(body: &[u8], within: usize) -> Option<&'static Encoding> {
             && rest[..5].eq_ignore_ascii_case(b"<meta")
             && (is_html_space(rest[5]) || rest[5] == b'/')
         {
-            let mut attributes = Attributes { head, at: at + 5 };
-            let declared = declared_in_meta(&mut attributes)?;
-            if declared.is_some() {
-                return declared;
+            let mut attributes = Attributes::new(head, at + 5);
+            let declared = declared_in_meta(&mut attributes);
+            if declared.is_some() || !attributes.ends_well {
+                return declared.filter(|_| attributes.ends_well);
             }
             at = attributes.at;
         } else if rest[1..].first().is_some_and(u8::is_ascii_alphabetic)
             || (rest.len() > 2 && rest[1] == b'/' && rest[2].is_ascii_alphabetic())
         {
             let name = rest.iter().position(|&b| is_html_space(b) || b == b'>')?;
-            let mut attributes = Attributes { head, at: at + name };
-            while attributes.next()?.is_some() {}
+            let mut attributes = Attributes::new(head, at + name);
+            attributes.by_ref().for_each(drop);
             at = attributes.at;
         } else if matches!(rest.get(1), Some(b'!' | b'/' | b'?')) {
             at += memchr(b'>', rest)? + 1;
@@ -93,17 +94,17 @@ fn prescan(body: &[u8], within: usize) -> Option<&'static Encoding> {
     }
 }
 
-/// What one `<meta>` declares; the outer None means that the bytes end before it does.
-fn declared_in_meta(attributes: &mut Attributes) -> Option<Option<&'static Encoding>> {
+/// What one `<meta>` declares.
+fn declared_in_meta(attributes: &mut Attributes) -> Option<&'static Encoding> {
     let (mut charset, mut header, mut content) = (None, None, None);
-    while let Some((name, value)) = attributes.next()? {
+    for Attribute { name, value } in attributes {
         let slot = match name.to_ascii_lowercase().as_slice() {
             b"charset" => &mut charset,
             b"http-equiv" => &mut header,
             b"content" => &mut content,
             _ => continue,
         };
-        slot.get_or_insert(value); // the first of a name counts
+        slot.get_or_insert(value.unwrap_or_default()); // the first of a name counts
     }
     let declared = match (charset, header) {
         (Some(label), _) => Encoding::for_label(label),
@@ -112,7 +113,7 @@ fn declared_in_meta(attributes: &mut Attributes) -> Option<Option<&'static Encod
         }
         _ => None,
     };
-    Some(declared.map(as_declared))
+    declared.map(as_declared)
 }
 
 /// A document that can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default.
@@ -181,105 +182,6 @@ fn find_ignoring_case(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
     text[from..].windows(word.len()).position(|window| window.eq_ignore_ascii_case(word)).map(|n| from + n)
 }
 
-/// The attributes of a tag, as the prescan reads them.
-struct Attributes<'a> {
-    head: &'a [u8],
-    at: usize,
-}
-
-type Attribute<'a> = (&'a [u8], &'a [u8]);
-
-impl<'a> Attributes<'a> {
-    /// The next attribute; `Some(None)` past the end of the tag, None where the bytes end before it.
-    fn next(&mut self) -> Option<Option<Attribute<'a>>> {
-        let head = self.head;
-        let stops = |from: usize, stop: &dyn Fn(u8) -> bool| {
-            head[from..].iter().position(|&b| stop(b)).map_or(head.len(), |n| from + n)
-        };
-        let start = stops(self.at, &|b| !is_html_space(b) && b != b'/');
-        if *head.get(start)? == b'>' {
-            self.at = start + 1;
-            return Some(None);
-        }
-        let end = stops(start + 1, &|b| is_html_space(b) || matches!(b, b'/' | b'>' | b'='));
-        self.at = end;
-        let name = &head[start..end];
-        let equals = stops(end, &|b| !is_html_space(b));
-        if head.get(equals) != Some(&b'=') {
-            return Some(Some((name, b"")));
-        }
-        let value = stops(equals + 1, &|b| !is_html_space(b));
-        match *head.get(value)? {
-            quote @ (b'"' | b'\'') => {
-                let length = memchr(quote, &head[value + 1..])?;
-                self.at = value + length + 2;
-                Some(Some((name, &head[value + 1..value + 1 + length])))
-            }
-            b'>' => Some(Some((name, b""))),
-            _ => {
-                self.at = stops(value, &|b| is_html_space(b) || b == b'>');
-                Some(Some((name, &head[value..self.at])))
-            }
-        }
-    }
-}
-
-/// A href whose query is in ASCII, as `lycosa.web.links.escape_query` makes it; None if it stays as it is.
-pub fn escape_query(href: &str, encoding: &'static Encoding) -> Option<String> {
-    if encoding.output_encoding() == UTF_8 || encoding == REPLACEMENT {
-        return None;
-    }
-    let fragment = memchr(b'#', href.as_bytes()).unwrap_or(href.len());
-    let query = memchr(b'?', &href.as_bytes()[..fragment])? + 1;
-    if href[query..fragment].is_ascii() || has_other_scheme(&href[..query - 1]) {
-        return None;
-    }
-    let mut out = href[..query].to_string();
-    let mut rest = &href[query..fragment];
-    while !rest.is_empty() {
-        let plain = rest.find(|c: char| !c.is_ascii()).unwrap_or(rest.len());
-        out.push_str(&rest[..plain]);
-        rest = &rest[plain..];
-        let run = rest.find(|c: char| c.is_ascii()).unwrap_or(rest.len());
-        push_encoded(&rest[..run], encoding, &mut out);
-        rest = &rest[run..];
-    }
-    out.push_str(&href[fragment..]);
-    Some(out)
-}
-
-/// Of other schemes the query is UTF-8.
-fn has_other_scheme(path: &str) -> bool {
-    let Some((scheme, _)) = path.split_once(':') else { return false };
-    let bytes = scheme.as_bytes();
-    bytes.first().is_some_and(u8::is_ascii_alphabetic)
-        && bytes.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-        && !["http", "https", "ftp", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
-}
-
-/// Appends a run of characters in an encoding; what that lacks as a numeric reference.
-fn push_encoded(text: &str, encoding: &'static Encoding, out: &mut String) {
-    let mut encoder = encoding.new_encoder();
-    let mut buffer = [0u8; 512];
-    let mut rest = text;
-    loop {
-        let (result, read, written) = encoder.encode_from_utf8_without_replacement(rest, &mut buffer, true);
-        rest = &rest[read..];
-        for &byte in &buffer[..written] {
-            if byte > b' ' && byte < 0x7f && !matches!(byte, b'"' | b'#' | b'\'' | b'<' | b'>') {
-                out.push(byte as char);
-            } else {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        match result {
-            EncoderResult::InputEmpty => return,
-            EncoderResult::OutputFull => {}
-            EncoderResult::Unmappable(character) => out.push_str(&format!("%26%23{}%3B", character as u32)),
-        }
-    }
-}
-
 /// The name of the encoding of a document, see `lycosa.web.charset.detect_charset`.
 #[pyfunction]
 #[pyo3(signature = (body, http_charset, form))]
@@ -300,17 +202,5 @@ pub fn to_utf8_bytes<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, encoding:
     match text {
         Cow::Borrowed(text) if text.len() == bytes.len() => body.clone(),
         text => PyBytes::new(py, &text),
-    }
-}
-
-/// A href with its query escaped, see `lycosa.web.links.escape_query`.
-#[pyfunction(name = "escape_query")]
-pub fn escaped_query<'py>(href: &Bound<'py, PyString>, encoding: &str) -> Bound<'py, PyString> {
-    let (encoding, text) = (Encoding::for_label(encoding.as_bytes()), href.to_str());
-    match (encoding, text) {
-        (Some(encoding), Ok(text)) => {
-            escape_query(text, encoding).map_or_else(|| href.clone(), |escaped| PyString::new(href.py(), &escaped))
-        }
-        _ => href.clone(),
     }
 }

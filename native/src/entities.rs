@@ -1,5 +1,6 @@
 //! Character references: `&amp;`, `&#38;`, and all other names of the HTML standard.
 
+use encoding_rs::WINDOWS_1252;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -17,13 +18,6 @@ fn table() -> &'static HashMap<&'static [u8], &'static str> {
         lines.map(|(name, written)| (name.as_bytes(), meaning(written))).collect()
     })
 }
-
-/// What numeric references between 0x80 and 0x9F mean: windows-1252.
-const WINDOWS: [u32; 32] = [
-    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D,
-    0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,
-    0x017E, 0x0178,
-];
 
 /// Reads the reference at `data[0] == b'&'`; writes what it means and returns its length, 0 if it is none.
 pub fn read(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
@@ -49,13 +43,12 @@ fn numeric(data: &[u8], out: &mut Vec<u8>) -> usize {
     if data.get(at) == Some(&b';') {
         at += 1;
     }
-    let code = match code {
-        0 => 0xFFFD,
-        0x80..=0x9F => WINDOWS[code as usize - 0x80],
-        other => other,
-    };
-    let character = char::from_u32(code).unwrap_or('\u{FFFD}');
-    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    if let 0x80..=0x9F = code {
+        out.extend_from_slice(WINDOWS_1252.decode_without_bom_handling(&[code as u8]).0.as_bytes());
+    } else {
+        let character = char::from_u32(code).filter(|_| code > 0).unwrap_or('\u{FFFD}');
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
     at
 }
 

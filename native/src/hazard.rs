@@ -18,26 +18,9 @@ const SMALL_BYTES: usize = 64 * 1024;
 const TOLD_APART_BYTES: usize = 4 * 1024;
 const MAX_DRAWN: usize = 50_000;
 
-/// Of the formatting elements of the standard all but `a`, which its next of kind closes.
-const FORMATTING: [Tag; 13] = [B, BIG, CODE, EM, FONT, I, NOBR, S, SMALL, STRIKE, STRONG, TT, U];
-const FLAT: [Tag; 26] = [
-    AREA, BASE, BR, COL, EMBED, HR, IMG, INPUT, LINK, META, PARAM, SOURCE, TRACK, WBR, A, P, LI, DT, DD, TD, TH, TR,
-    TBODY, THEAD, TFOOT, OPTION,
-];
+/// How many elements of formatting there are, without `a`, which its next of kind closes.
+const FORMATS: usize = 13;
 const DRAWN: [&[u8]; 9] = [b"path", b"polygon", b"polyline", b"circle", b"ellipse", b"rect", b"line", b"use", b"stop"];
-static IS_FLAT: [bool; KNOWN] = among(&FLAT);
-static IS_FORMATTING: [bool; KNOWN] = among(&FORMATTING);
-
-const fn among(tags: &[Tag]) -> [bool; KNOWN] {
-    let mut flags = [false; KNOWN];
-    let mut at = 0;
-    while at < tags.len() {
-        flags[tags[at] as usize] = true;
-        at += 1;
-    }
-    flags
-}
-
 /// How many of the body's bytes can be parsed safely.
 pub fn safe_length(body: &[u8]) -> usize {
     let mut body = &body[..body.len().min(MAX_BYTES)];
@@ -51,7 +34,7 @@ pub fn safe_length(body: &[u8]) -> usize {
             body = &body[..open];
         }
     }
-    let most_plain = SAME * FORMATTING.len();
+    let most_plain = SAME * FORMATS;
     if tags <= MAX_OPEN && tags * (most_plain + tags) <= MAX_REOPENED {
         return body.len();
     }
@@ -101,6 +84,10 @@ fn ends_soon(after: &[u8]) -> bool {
     false
 }
 
+fn is_formatting(tag: Tag) -> bool {
+    flags(tag) & FORMATTING != 0 && tag != A
+}
+
 fn is_formatting_with_attributes(data: &[u8]) -> bool {
     const LONGEST: usize = 6;
     // Nearly all tags begin with another letter, or with a slash.
@@ -110,7 +97,7 @@ fn is_formatting_with_attributes(data: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
     for (end, &byte) in data.iter().take(LONGEST + 1).enumerate() {
         if ends_name(byte) {
-            return byte != b'>' && IS_FORMATTING[number_of(&lower[..end]) as usize];
+            return byte != b'>' && is_formatting(number_of(&lower[..end]));
         }
         if let Some(letter) = lower.get_mut(end) {
             *letter = byte.to_ascii_lowercase();
@@ -178,8 +165,8 @@ fn end_of_sane_nesting(body: &[u8]) -> usize {
             }
         } else if drawn < MAX_DRAWN && known[SVG as usize] > 0 && DRAWN.contains(&name) && is_closed_at_once(after) {
             drawn += 1;
-        } else if !IS_FLAT[tag as usize] {
-            if IS_FORMATTING[tag as usize] {
+        } else if flags(tag) & FLAT == 0 {
+            if is_formatting(tag) {
                 let attributes = attributes_of(after);
                 formatting[tag as usize].push((attributes, depth));
                 let count = same.entry((tag, attributes)).or_default();

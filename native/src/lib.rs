@@ -201,7 +201,6 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(panic, module)?)?;
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
     module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(charset::escaped_query, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
     module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;
     module.add_function(wrap_pyfunction!(digest::document_digests, module)?)?;

@@ -1,4 +1,4 @@
-"""The kernel finds the encoding of a document, and escapes queries in it, as its twin does."""
+"""The kernel finds the encoding of a document as its twin does."""
 
 from typing import Any, Literal
 
@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from lycosa.web import kernel
 from lycosa.web.charset import detect_charset
-from lycosa.web.encodings import _LABELS
-from lycosa.web.links import escape_query
 
 native: Any = pytest.importorskip("lycosa_native")
 
@@ -44,14 +42,3 @@ def test_kernel_detects_the_encoding_of_any_soup_as_its_twin_does(
 ) -> None:
     body = start + soup
     assert native.detect_charset(body, http_charset, form) == detect_charset(body, http_charset=http_charset, form=form)
-
-
-@given(
-    st.sampled_from(["", "x", "é", "http://a/", "HTTPS:/é", "mailto:x", "é:a"]),
-    st.text(st.sampled_from('?#é¥‾あアｱ漢−№ ab&="€ḿ\ue7c7\ue5e5\ue81e\U00020547ü한'))
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    st.sampled_from(list(_LABELS)),
-)
-def test_kernel_escapes_any_query_as_its_twin_does(start: str, query: str, encoding: str) -> None:
-    href = start + "?" + query
-    assert native.escape_query(href, encoding) == escape_query(href, encoding)

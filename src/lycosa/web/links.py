@@ -16,7 +16,6 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.web.encodings import encode_text
-from lycosa.web.kernel import native
 
 WHITESPACE = "\t\n\f\r "
 # Longer anchors are text, not names; the link index keeps what distinguishes.
@@ -161,9 +160,6 @@ def escape_queries(links: Links, encoding: str) -> Links:
 
 def escape_query(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII."""
-    kernel = native()
-    if kernel is not None:
-        return str(kernel.escape_query(href, encoding))
     stem, mark, fragment = href.partition("#")
     path, question, query = stem.partition("?")
     if query.isascii() or encoding in _AS_UTF8 or _has_other_scheme(path):
