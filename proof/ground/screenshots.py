@@ -4,9 +4,11 @@ A simulated web is crawled, changes, is visited again, and is crawled further wh
 page, at 1280 and 400 pixels, light and dark. Look at them after a change of the templates; some are in docs/pictures.
 """
 
+import contextlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -18,7 +20,8 @@ from proof.ground.servers import live_page, simulated_web
 WIDTHS = (1280, 400)
 WEB = ("--hosts", "40", "--pages", "20000", "--rtt", "80", "--rtt-spread", "0.8", "--time-scale", "200000")
 TROUBLE = ("--trouble", "not-found=0.03", "--trouble", "error=0.02", "--trouble", "unavailable=0.2")
-PAGES, PAGES_BEFORE_PICTURES = 400, 20.0
+PAGES, BEFORE_PICTURES_S = 400, 20.0
+HEIGHT, MOST_BELOW, SETTLE_S = 900, 1_500, 0.6
 
 
 def collected(web_options: list[str], front: str, into: Path) -> None:
@@ -36,7 +39,7 @@ def pages_of(into: Path) -> dict[str, str]:
         host = max(collection.hosts(), key=lambda each: each.pages).host
         copies = next(iter(collection.duplicates()), None)
     url = quote(changed[0].url if changed else f"{host}/")
-    found = {name: f"/{name}" for name in ("hosts", "urls", "changes", "report", "graph", "settings", "log", "shards")}
+    found = {name: f"/{name}" for name in ("hosts", "urls", "changes", "report", "graph", "settings", "log")}
     found |= {"overview": "/", "search": "/search?q=the", "host": f"/host?host={quote(host)}", "empty": "/hosts?q=none"}
     found |= {"url": f"/url?url={url}", "change": f"/change?url={url}", "neighbours": f"/graph?url={url}"}
     found |= {"copies": f"/copies?url={quote(copies.url)}"} if copies else {}
@@ -44,37 +47,54 @@ def pages_of(into: Path) -> dict[str, str]:
 
 
 def take(page: Browser, link: str, pages: dict[str, str], folder: Path) -> None:
-    """All pictures, and a line for each page that is wider than its window."""
+    """All pictures, and a line for each page that is wider than its window. What lies below the window is on a picture
+    of its own."""
     at = urlsplit(link)
     page.open(link)
     for is_dark in (False, True):
         for width in WIDTHS:
-            page.resize(width, 900 if width == WIDTHS[0] else 800, is_dark=is_dark)
             for name, path in pages.items():
-                page.open(f"{at.scheme}://{at.netloc}{path}", settle_s=0.4)
-                page.screenshot(folder / f"{name}-{width}-{'dark' if is_dark else 'light'}.png")
+                page.resize(width, HEIGHT, is_dark=is_dark)
+                page.open(f"{at.scheme}://{at.netloc}{path}", settle_s=SETTLE_S)
+                picture = f"{name}-{width}-{'dark' if is_dark else 'light'}"
+                page.screenshot(folder / f"{picture}.png")
                 if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
                     print(f"{name} is {wide} wide at {width}")
+                if (below := page.evaluate("document.documentElement.scrollHeight") - HEIGHT) > 0:
+                    page.resize(width, HEIGHT + min(below, MOST_BELOW), is_dark=is_dark)
+                    page.settle(SETTLE_S)
+                    page.screenshot(folder / f"{picture}-whole.png")
     for problem in page.problems:
         print(problem)
+    page.problems.clear()
+
+
+@contextlib.contextmanager
+def running(*words: str | Path) -> Iterator[None]:
+    """A crawl that runs meanwhile."""
+    crawl = subprocess.Popen(lycosa("crawl", *words, "--quiet"), stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(BEFORE_PICTURES_S)  # so that charts have something to show
+        yield
+    finally:
+        crawl.terminate()
+        crawl.wait(timeout=60)
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    with scratch() as work, simulated_web(work / "web.jsonl", *WEB, *TROUBLE) as web:
+    with scratch() as work, simulated_web(work / "web.jsonl", *WEB, *TROUBLE) as web, browser() as page:
         into = work / "my-crawl"
         collected(web.options(), web.front_page(), into)
-        running = subprocess.Popen(
-            lycosa("crawl", "--into", into, "--pages", "20000", "--delay", "1", "--quiet"), stderr=subprocess.DEVNULL
-        )
-        try:
-            with live_page(into) as served, browser() as page:
-                time.sleep(PAGES_BEFORE_PICTURES)  # so that charts have something to show
-                take(page, served.link, pages_of(into), folder)
-        finally:
-            running.terminate()
-            running.wait(timeout=60)
+        with running("--into", into, "--pages", "20000", "--delay", "1"), live_page(into) as served:
+            take(page, served.link, pages_of(into), folder)
+        with live_page(into) as served:
+            take(page, served.link, {"at-rest": "/"}, folder)
+        shards = work / "my-shards"
+        words = (web.front_page(), "--into", shards, "--scope", "any", "--delay", "0.2", "--workers", "2")
+        with running(*words, *web.options()), live_page(shards) as served:
+            take(page, served.link, {"shards-overview": "/", "shards": "/shards"}, folder)
 
 
 if __name__ == "__main__":

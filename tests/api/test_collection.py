@@ -174,7 +174,7 @@ def test_links_of_a_page_are_absolute_with_kind_and_words(tmp_path: Path) -> Non
             (f"{FIRST}b", "a", "b"),
         ]
         assert collection.get(f"{FIRST}a").links == ()
-        stored, store = page.links, collection._opened()
+        stored, store = page.links, collection.store()
         from_body = StoredPage(FIRST, page.row, StoredDocuments(store), is_current=False)
         assert from_body.links == stored  # an earlier version has no row of its own
 
@@ -253,7 +253,7 @@ def test_pages_that_wait_for_the_iterator_are_bounded_in_bytes(tmp_path: Path, m
         was_paused, count = False, 0
         async with small_crawl(tmp_path) as running:
             async for page in running:
-                was_paused = was_paused or running.engine.is_paused
+                was_paused = was_paused or running.engine.waits_for_consumer
                 assert page.body
                 assert page.headers["content-type"] == "text/html"
                 count += 1

@@ -186,6 +186,7 @@ def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, m
         ({"scope": "host"}, {"scope": "any"}),
         ({"exclude": ["*e*.html"]}, {"exclude": []}),
         ({"pages_per_host": 5}, {"pages_per_host": None}),
+        ({"pages_per_host": 5}, {"pages_per_host": 5, "host_pages": ["*.sim=1000"]}),
     ],
 )
 def test_wider_settings_bring_in_what_narrower_ones_left_out(

@@ -12,6 +12,7 @@ from lycosa.crawl import NEW_SETTINGS, Steering, load_timeline, steer
 from lycosa.crawl.stats import MOST_SAMPLES, Sample, Timeline
 from lycosa.errors import SettingsError
 from lycosa.inspect import open_to_read
+from lycosa.settings import merge, settings_of_folder
 from lycosa.simweb import SimSettings, SimWeb
 from tests.cli.command import lycosa, simulated_web, started
 from tests.crawl.memory_crawl import crawl, front
@@ -32,7 +33,7 @@ def test_paused_crawl_asks_nobody_until_it_is_resumed(tmp_path: Path) -> None:
         loop = running.engine._loop
         loop.call_later(20, lambda: seen.append(running.stats().requests))
         loop.call_later(60, lambda: seen.append(running.stats().requests))
-        loop.call_later(61, lambda: seen.append(running.stats().is_held))
+        loop.call_later(61, lambda: seen.append(running.stats().is_paused))
         loop.call_later(62, lambda: Steering(tmp_path).give("resume", origin="test"))
 
     result = crawl(WEB, tmp_path, front(WEB), act=hold, after=10)
@@ -76,8 +77,8 @@ def test_orders_after_new_settings_are_for_the_run_that_continues(tmp_path: Path
     assert [each["action"] for each in events(tmp_path, "steered")] == ["pause", "set"]
 
     def continued(running: Crawl) -> None:
-        running.engine.continue_run(is_held=True)
-        assert running.engine.is_held
+        running.engine.continue_run(is_paused=True)
+        assert running.engine.is_paused
 
     assert crawl(WEB, tmp_path, begin=continued).ended_by == NEW_SETTINGS
     assert events(tmp_path, "steered")[-1]["settings"] == {"pages": 30}
@@ -115,8 +116,18 @@ def test_sharded_crawl_is_not_stopped_in_part(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("lycosa.crawl.steering.is_crawled", lambda _: True)
     with pytest.raises(SettingsError, match="several processes"):
         steer(tmp_path, "stop", origin="test")
+    with pytest.raises(SettingsError, match="set this, and continue"):
+        steer(tmp_path, "set", {"pages": 3}, origin="test")
     assert "pauses" in steer(tmp_path, "pause", origin="test")
     assert len(list((tmp_path / "shards" / "a" / "steering").iterdir())) == 1
+
+
+def test_settings_of_shards_at_rest_are_changed_for_all_of_them(tmp_path: Path) -> None:
+    crawl(WEB, tmp_path / "shards" / "a", front(WEB), pages=2)
+    (tmp_path / "lycosa.toml").write_text("delay_s = 3.0\n")
+    assert steer(tmp_path, "set", {"pages": "70"}, origin="test") == "the next run uses these settings"
+    assert merge(settings_of_folder(tmp_path)).pages == 70
+    assert merge(settings_of_folder(tmp_path)).delay_s == 3
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import MemoryLimits
-from lycosa.frontier.politeness import Politeness, ProcessStart
+from lycosa.frontier.politeness import PageLimits, Politeness, ProcessStart
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.records import Failure, Family
 from lycosa.web.robots import Robots
@@ -234,6 +234,12 @@ def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
         lease.host.count(pages=1)
     world.finish_all()
     assert (len(world.done), world.counts.dropped) == (3, {"pages-per-host": 3})
+
+
+def test_limit_of_a_pattern_holds_in_place_of_that_of_every_host() -> None:
+    limits = PageLimits(5, [("a.example.org", 1), ("*.example.org", 50)])
+    assert [limits.of(host) for host in ("a.example.org", "b.example.org", "example.com")] == [1, 50, 5]
+    assert PageLimits(None, []).of("example.com") is None
 
 
 def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:

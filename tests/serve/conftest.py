@@ -22,6 +22,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return into
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow answers are waited for, however busy the machine is."""
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+
+
 @pytest.fixture
 def client(collection: Path) -> Iterator[Client]:
     source = CollectionSource(collection)

@@ -28,3 +28,21 @@ def test_slow_viewer_is_dropped_and_the_others_go_on(collection: Path, monkeypat
         assert [message async for message in quick] == []
 
     asyncio.run(main())
+
+
+def test_viewer_gets_charts_with_the_first_message_and_when_it_comes_later(
+    collection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "EVERY_S", 0.001)
+
+    async def main() -> None:
+        broadcast = Broadcast(CollectionSource(collection))
+        first = broadcast.view()
+        assert await anext(first) == b"retry: 2000\n\n"
+        assert b"event: timeline\ndata: [" in await anext(first)
+        assert b"event: timeline" not in await anext(first)
+        second = broadcast.view()
+        assert b"event: timeline" in await anext(second)
+        await broadcast.close()
+
+    asyncio.run(main())

@@ -3,14 +3,20 @@
 import json
 import re
 import shutil
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from lycosa.api import Collection
-from lycosa.crawl import Sample
+from lycosa.api.crawl import Crawl
+from lycosa.crawl import CrawlStats, Sample
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.serve.live import chart_points
+from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.pages import changed_words
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
@@ -64,15 +70,51 @@ def test_metrics_are_what_prometheus_reads(client: Client) -> None:
     assert len(names) == len(set(names))
 
 
-def test_dashboard_names_metrics_that_exist(client: Client) -> None:
-    there = set(re.findall(r"^(lycosa_\w+)", client.get("/metrics").text, re.M))
-    there |= set(re.findall(r"^# TYPE (lycosa_\w+)", client.get("/metrics").text, re.M))
-    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
-    asked = {
-        name for panel in dashboard["panels"] for each in panel["targets"] for name in METRIC.findall(each["expr"])
-    }
+def test_numbers_of_a_running_crawl_agree_everywhere(tmp_path: Path) -> None:
+    seen: list[tuple[dict[str, object], dict[str, object], str, str]] = []
+
+    def look(_: Crawl) -> None:
+        source = CollectionSource(tmp_path)
+        live = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+        with open_to_read(tmp_path) as opened, ThreadPoolExecutor() as elsewhere:  # here the crawl's loop runs
+            status, metrics, page = elsewhere.map(live.get, ("/api/v1/status", "/metrics", "/"))
+            told = json.loads(msgspec.json.encode(stats_of(opened).as_facts()))
+            seen.append((status.facts, told, metrics.text, page.text))
+        source.close()
+
+    crawl(WEB, tmp_path, front(WEB), act=look, after=10)
+
+    status, told, metrics, page = seen[0]
+    assert status["is_crawled"]
+    assert status["state"] == "running"
+    assert {name: status[name] for name in told} == told
+    counts = {"pages_total": "pages", "requests_total": "requests", "received_bytes_total": "bytes"}
+    counts |= {"queued_urls": "queued", "known_urls": "known", "hosts": "hosts", "in_flight_requests": "in_flight"}
+    for metric, fact in counts.items():
+        assert f"\nlycosa_{metric} {status[fact]}\n" in metrics
+    for fact in ("pages", "queued", "known", "failed", "hosts", "hosts_active"):
+        assert f'data-fact="{fact}">{status[fact]:,}<' in page
+
+
+def test_summary_has_the_numbers_of_the_page(client: Client, collection: Path) -> None:
+    facts, said = client.get("/api/v1/status").facts, lycosa("status", collection).out
+    assert f"{facts['pages']:,} pages" in said
+    assert f"{facts['queued']:,} still queued" in said
+
+
+def test_dashboard_asks_for_metrics_and_labels_that_exist() -> None:
+    one = Counter(some=1)
+    stats = CrawlStats(statuses=one, failed=one, dropped=one, types=one)
+    text = prometheus_text(stats, is_crawled=True, viewers=1)
+    there = set(re.findall(r"^(?:# TYPE )?(lycosa_\w+)", text, re.M))
+    labels = {"instance", *re.findall(r'[{,](\w+)="', text)}
+    dashboard = (DEPLOY / "grafana-dashboard.json").read_text()
+    asked = set(METRIC.findall(dashboard))
     assert len(asked) > 15
     assert asked <= there
+    grouped = {label.strip() for some in re.findall(r"by \(([^)]*)\)", dashboard) for label in some.split(",")}
+    assert len(grouped) > 3
+    assert grouped <= labels
 
 
 def test_host_and_url_have_pages_of_their_own(client: Client, front_page: str) -> None:
@@ -109,6 +151,13 @@ def test_what_cannot_be_is_said_in_a_sentence(path: str, client: Client) -> None
     answer = client.get(path)
     assert answer.status in (400, 404, 422)
     assert answer.facts["detail"]
+
+
+def test_problem_is_json_for_the_api_and_a_page_for_people(client: Client) -> None:
+    assert client.get("/api/v1/nothing").facts["detail"] == "/api/v1/nothing is not a page of this server."
+    refused = client.get("/host")
+    assert refused.status == 422
+    assert "host: Field required" in refused.text
 
 
 def test_page_about_nothing_says_so(client: Client) -> None:
@@ -150,15 +199,54 @@ def test_host_is_paused_and_released_by_settings(collection: Path, tmp_path: Pat
     source.close()
 
 
-def test_shards_have_a_page_of_their_own(tmp_path: Path) -> None:
+def test_limit_of_a_host_is_raised_shown_and_undone(collection: Path, tmp_path: Path, front_page: str) -> None:
+    source, host = CollectionSource(shutil.copytree(collection, tmp_path / "c")), front_page.rstrip("/")
+    steered = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    for pages in (70, 700):
+        answer = steered.post("/api/v1/hosts/steer", {"host": host, "action": "limit", "pages": pages})
+        assert source.settings().host_pages == (f"h0.sim={pages}",)
+    assert "of at most 700" in steered.get(f"/host?host={quote(host)}").text
+    steered.post("/api/v1/steer", {"action": "set", "settings": answer.facts["undo"]})
+    assert source.settings().host_pages == ("h0.sim=70",)
+    source.close()
+
+
+def test_host_has_a_timeline_of_what_it_gave(client: Client, front_page: str) -> None:
+    page = client.get(f"/api/v1/host?host={quote(front_page.rstrip('/'))}").facts
+    moments = page["timeline"]["moments"]
+    span_s = moments[1]["at_unix"] - moments[0]["at_unix"]
+    assert round(sum(each["pages_per_s"] for each in moments) * span_s) == page["host"]["pages"]
+    assert any(each["mean_s"] for each in moments)
+    assert moments[-1]["at_unix"] == pytest.approx(page["host"]["last_s"], abs=1)
+    assert "data-moments=" in client.get(f"/host?host={quote(front_page.rstrip('/'))}").text
+
+
+def test_shards_have_a_page_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         crawl(WEB, tmp_path / "shards" / name, front(WEB), pages=3)
     (tmp_path / "cluster.json").write_text("{}")
     (tmp_path / "lycosa.toml").write_text("")
     source = CollectionSource(tmp_path)
     sharded = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
-    assert [(each["name"], each["pages"]) for each in sharded.get("/api/v1/shards").facts] == [("a", 3), ("b", 3)]
+    shards = sharded.get("/api/v1/shards").facts["shards"]
+    assert [(each["name"], each["pages"]) for each in shards] == [("a", 3), ("b", 3)]
     assert 'href="/shards"' in sharded.get("/").text
+    assert "the coordinator says here" in sharded.get("/shards").text
+    report = {
+        "name": "a",
+        "machine": "north",
+        "heard_unix": 1.0,
+        "addresses": 4_321,
+        "awaited": 0,
+        "move": "hands over",
+    }
+    status = {"epoch": 7, "move": "hosts move", "shards": [report, {**report, "name": "c", "machine": "south"}]}
+    (tmp_path / "coordinator.json").write_text(json.dumps(status))
+    monkeypatch.setattr("lycosa.serve.source.is_crawled", lambda _: True)
+    page = sharded.get("/api/v1/shards").facts
+    assert [each["report"] and each["report"]["move"] for each in page["shards"]] == ["hands over", None]
+    assert [each["machine"] for each in page["elsewhere"]] == ["south"]
+    assert "4,321" in sharded.get("/shards").text
     source.close()
 
 

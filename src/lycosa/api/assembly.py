@@ -101,8 +101,9 @@ def assemble_engine(
     if settings.eager and can_be_early and isinstance(downloader, Watchable):
         engine.observe(EarlyLinks(engine.shard, pages.admission))
         downloader.watch(engine.on_arriving)
-    # `pages_per_host` counts requests in flight, so a table request would use up a page.
-    wants_tables = settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None)
+    # The limit of pages of a host counts requests in flight, so a table request would use up a page.
+    has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
+    wants_tables = settings.tables == "always" or (settings.tables == "auto" and not has_page_limit)
     if wants_tables and not parts.pipelines:
         tables = LinkTables(engine.shard, pages)
         engine.observe(tables)

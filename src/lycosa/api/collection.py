@@ -122,10 +122,11 @@ class Collection:
     def refresh(self) -> None:
         """Sees what a crawl has committed up to now. Every question begins with it; `get` and `in` do it fifty times a
         second at most."""
-        self._opened()
+        self.store()
 
-    def _opened(self) -> Store:
-        """The collection as it is now."""
+    def store(self) -> Store:
+        """What the collection is read from, as it is now, for questions that this class does not answer. It is closed
+        with the collection."""
         if isinstance(self._store, JoinedStore) and self._store.paths != shard_paths(self.path):  # it has grown
             self.close()
         if self._store is None:
@@ -139,7 +140,7 @@ class Collection:
         """The stored pages, as they were at most so long ago."""
         if self._pages is not None and time.monotonic() - self._looked_s < patience_s:
             return self._pages
-        store = self._opened()
+        store = self.store()
         if self._pages is None:
             self._pages = StoredPages(store)
         return self._pages
@@ -188,7 +189,7 @@ class Collection:
 
     def links(self, url: str, *, most: int | None = None) -> UrlLinks:
         """Who points to a URL, with what words, and where it points."""
-        store = self._opened()
+        store = self.store()
         self._index = self._index or current_link_index(store)
         return links_of(store, asked_url(store, url).href, most=most, index=self._index)
 
@@ -204,7 +205,7 @@ class Collection:
             host=host,
             kinds=tuple(kinds),
         )
-        return ChangeList(list_changes(self._opened(), wanted, most=most))
+        return ChangeList(list_changes(self.store(), wanted, most=most))
 
     def duplicates(self, *, host: str = "", relation: Literal["", "exact", "near"] = "") -> "Iterator[DuplicatePage]":
         """The pages that are copies or near-copies of each other, cluster by cluster, the largest first and in each the
@@ -214,27 +215,27 @@ class Collection:
         if relation not in ("", "exact", "near"):
             raise SettingsError(f"there are exact copies and near ones, not {relation!r}")
         wanted = Relation(relation) if relation else None
-        return duplicate_pages(self._opened().state, host=host.lower(), relation=wanted)
+        return duplicate_pages(self.store().state, host=host.lower(), relation=wanted)
 
     def hosts(self) -> Iterator[HostView]:
         """Every host that is known, those of a registrable domain together."""
-        return host_views(self._opened())
+        return host_views(self.store())
 
     def why(self, url: str) -> UrlView:
         """Where a URL is and for what reason, whether it is known or not; `says` has the sentences."""
-        return url_view(self._opened(), url)
+        return url_view(self.store(), url)
 
     def known(self, below: str = "", *, state: str = "") -> KnownUrls:
         """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with
         `state` only those that are `queued`, `done`, `failed` or `dropped`. They are read from the state, for as long
         as this collection is open; a new call sees what a crawl has found meanwhile."""
-        return known_urls(self._opened().state, below, in_state=state)
+        return known_urls(self.store().state, below, in_state=state)
 
     def arrow(self, table: str = "pages", columns: Sequence[str] | None = None) -> "pa.RecordBatchReader":
         """A table as a stream of Arrow batches: `pages`, `links`, `hosts`, `changes`, `urls` or `fields`, with the
         named columns. Without names it has all but those that are read from the archive, such as `text` and `body`.
         docs/tables.md lists the columns. Needs `lycosa[tables]`."""
-        store = self._opened()
+        store = self.store()
         from lycosa.inspect import arrow_reader  # lazy: pyarrow is an extra, and takes a tenth of a second
 
         return arrow_reader(store, table_named(store, table), columns)
@@ -261,7 +262,7 @@ class Collection:
     def sql(self, query: str) -> "pa.Table":
         """The answer to a query in DuckDB's SQL over the same tables, as an Arrow table: `.to_pandas()`,
         `.to_pylist()`. Needs `lycosa[tables]`."""
-        store = self._opened()
+        store = self.store()
         from lycosa.inspect import SqlQuery  # lazy: DuckDB and pyarrow are an extra
 
         with SqlQuery(store, query) as asked:
@@ -269,7 +270,7 @@ class Collection:
 
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""
-        return stats_of(self._opened())
+        return stats_of(self.store())
 
     def export(
         self,

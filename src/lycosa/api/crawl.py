@@ -262,7 +262,7 @@ class Crawl:
         page = _crawled(committed, self._extractor)
         self._pages.append(page)
         self._waiting_bytes += page.kept_bytes
-        self.engine.is_paused = len(self._pages) >= PAGES_AHEAD or self._waiting_bytes >= BYTES_AHEAD
+        self.engine.waits_for_consumer = len(self._pages) >= PAGES_AHEAD or self._waiting_bytes >= BYTES_AHEAD
         self._news.set()
 
     @cached_property
@@ -289,7 +289,7 @@ class Crawl:
             self._is_read = True
             self.engine.listen(self._hear)
         while not self._pages and not self._task.done():
-            self.engine.is_paused = False
+            self.engine.waits_for_consumer = False
             self._news.clear()
             await self._news.wait()
         if not self._pages:

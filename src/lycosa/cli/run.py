@@ -213,7 +213,7 @@ class RunBefore(NamedTuple):
     """How a run ended that is continued: with which settings, and whether somebody had paused it."""
 
     new_settings: dict[str, Any]
-    is_held: bool
+    is_paused: bool
 
 
 async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlStats, str, RunBefore]:
@@ -221,7 +221,7 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
     view = view_on(sys.stderr, quiet=job.quiet)
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
         if before is not None:
-            crawl.engine.continue_run(is_held=before.is_held)
+            crawl.engine.continue_run(is_paused=before.is_paused)
         freeze_garbage_collector()
         return_large_blocks()
         _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
@@ -243,7 +243,7 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
         view.note(f"continuing with {', '.join(f'{name} = {value}' for name, value in changed.items())}")
     elif following is not None and following.is_hurried:
         ended_by = "interrupted"
-    return stats, ended_by, RunBefore(changed, crawl.engine.is_held)
+    return stats, ended_by, RunBefore(changed, crawl.engine.is_paused)
 
 
 def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from lycosa.cli.options import CommandTable, Folder
 from lycosa.cli.wording import note
-from lycosa.crawl import STEERED_SETTINGS, steer
+from lycosa.crawl import steer
 from lycosa.errors import SettingsError
 from lycosa.settings import DEFAULTS, SETTINGS
 
@@ -55,7 +55,7 @@ def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise SettingsError(f"{text!r} is no setting: write NAME=VALUE, such as delay=2")
-    by_option = {(SETTINGS[each].option or "").removeprefix("--"): each for each in STEERED_SETTINGS}
+    by_option = {(SETTINGS[each].option or "").removeprefix("--"): each for each in SETTINGS}
     name = by_option.get(name.replace("_", "-"), name.replace("-", "_"))
     is_list = name in SETTINGS and isinstance(DEFAULTS[name], tuple)
     return name, value.split() if is_list else value

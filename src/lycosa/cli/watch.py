@@ -65,7 +65,7 @@ def _screen(into: Path, stats: CrawlStats, rates: RateHistory, width: int, encod
     from rich.console import Group  # lazy: as above
     from rich.text import Text
 
-    state = "paused" if stats.is_held else "running" if stats.is_running else "not running"
+    state = "paused" if stats.is_paused else "running" if stats.is_running else "not running"
     style = "bold green" if state == "running" else "bold yellow"
     parts: list[RenderableType] = [
         Text.assemble((f"{into}  ", "bold"), (state, style), ("   Ctrl-C leaves", "dim")),
@@ -77,7 +77,8 @@ def _screen(into: Path, stats: CrawlStats, rates: RateHistory, width: int, encod
         items = [f"{count(many)} {name}" for name, many in most_first(counts)]
         line = printable(fit(items or ["none"], max(1, width - 10)), encoding)
         parts.append(Text.assemble((f"{title:<9}", "dim"), (line, _style(title, counts))))
-    parts += [Text(""), Text(f"{stats.in_flight:,} in flight, the oldest first", style="dim")]
+    in_flight = f"{stats.in_flight:,} in flight, the oldest first" if stats.in_flight else "nothing in flight"
+    parts += [Text(""), Text(in_flight, style="dim")]
     now = time.time()
     for each in stats.fetching[:FETCHING_ROWS]:
         waited = max(0.0, now - each.since_unix)

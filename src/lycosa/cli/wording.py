@@ -1,6 +1,5 @@
-"""How the command line writes numbers, sizes, times and reasons for people: in ASCII, so that every terminal can.
-
-Files for machines and `--json` get the numbers themselves.
+"""How the command line writes for people: numbers and times as everywhere (`lycosa.wording`), reasons, lines that fit,
+and only what the terminal can show.
 """
 
 import sys
@@ -9,35 +8,15 @@ from typing import TextIO
 
 import msgspec
 
-from lycosa.crawl import duration as duration  # written alike in all of it
-
-_SIZES = ("B", "kB", "MB", "GB", "TB")
+from lycosa.wording import counted as counted
+from lycosa.wording import duration as duration
+from lycosa.wording import rate as rate
+from lycosa.wording import size as size
 
 
 def count(number: int) -> str:
     """`12,345`."""
     return f"{number:,}"
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 page`, `12,345 pages`, `2 addresses`."""
-    ending = "" if number == 1 else "es" if thing.endswith("s") else "s"
-    return f"{number:,} {thing}{ending}"
-
-
-def rate(per_s: float) -> str:
-    """`0.42`, `8.3`, `1,204`: as many digits as say something."""
-    decimals = 0 if per_s >= 100 else 1 if per_s >= 1 or not per_s else 2
-    return f"{per_s:,.{decimals}f}"
-
-
-def size(size_bytes: float) -> str:
-    """`999 B`, `1.5 MB`, `152 MB`; decimal units."""
-    for unit in _SIZES:
-        if size_bytes < 999.5 or unit == _SIZES[-1]:
-            break
-        size_bytes /= 1000
-    return f"{size_bytes:,.0f} {unit}" if unit == "B" or size_bytes >= 99.95 else f"{size_bytes:.1f} {unit}"
 
 
 def reason(name: str) -> str:

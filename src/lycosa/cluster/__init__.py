@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         stop_crawls,
     )
     from lycosa.cluster.run import RunningCrawl, crawl_on_cluster, crawl_on_this_machine
+    from lycosa.cluster.status_file import CoordinatorStatus, ShardReport, load_coordinator_status
 
 # Name → module. Each is imported when it is first used: `lycosa status`, which asks for lost shards, does not wait
 # for what a crawl needs.
@@ -37,12 +38,14 @@ __getattr__ = open_lazily(
         "ray": "cluster_status host_and_port node_command prepare_environment require_own_address require_ray "
         "resize_crawl stop_crawls",
         "run": "RunningCrawl crawl_on_cluster crawl_on_this_machine",
+        "status_file": "CoordinatorStatus ShardReport load_coordinator_status",
     },
 )
 
 
 __all__ = [
-    "RunningCrawl", "cluster_status", "crawl_on_cluster", "crawl_on_this_machine", "fetch_copies", "host_and_port",
-    "lost_shards", "node_command", "prepare_environment", "read_places_file", "recrawl_command",
-    "require_own_address", "require_ray", "require_whole_collection", "resize_crawl", "stop_crawls", "unpack_archive",
+    "CoordinatorStatus", "RunningCrawl", "ShardReport", "cluster_status", "crawl_on_cluster",
+    "crawl_on_this_machine", "fetch_copies", "host_and_port", "load_coordinator_status", "lost_shards",
+    "node_command", "prepare_environment", "read_places_file", "recrawl_command", "require_own_address",
+    "require_ray", "require_whole_collection", "resize_crawl", "stop_crawls", "unpack_archive",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ given) is saved by `Membership`; everything else it hears again within one heart
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -249,6 +250,25 @@ class Coordinator(Membership):
     def stats(self) -> CrawlStats:
         """The whole crawl, as far as it was reported."""
         return sum_of_shards([report.stats for report in self._reports.values()], seconds=self.seconds())
+
+    def leases(self) -> "tuple[Counter[str], Counter[str]]":
+        """How many addresses each member holds, and for how many it waits."""
+        return self._addresses.count(self._now())
+
+    def moves(self) -> dict[str, str]:
+        """What members do while hosts move: join, hand over, have handed over, leave."""
+        state, found = self._state, dict.fromkeys(self._state.leaving, "leaves")
+        if not state.next_members:
+            return found
+        now, then = {member.name for member in state.members}, {member.name for member in state.next_members}
+        for report in self.reports():
+            words = ["joins"] if report.name not in now else ["leaves"] if report.name not in then else []
+            if report.handed_over == state.epoch + 1:
+                words.append("has handed over")
+            elif report.handing_over == state.epoch + 1:
+                words.append("hands over")
+            found[report.name] = ", ".join(words)
+        return found
 
     def reports(self) -> list[AgentReport]:
         """The last reports of the members that were heard."""

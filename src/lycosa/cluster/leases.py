@@ -8,6 +8,7 @@ than 15 s after it, and the coordinator takes the agent for dead after 19 s.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -132,6 +133,15 @@ class AddressLeases:
     def _waiting(lease: _AddressLease, now: float) -> dict[str, float]:
         lease.waiting = {agent: asked for agent, asked in lease.waiting.items() if asked > now - WAITER_STALE_S}
         return lease.waiting
+
+    def count(self, now: float) -> "tuple[Counter[str], Counter[str]]":
+        """The number of addresses that each agent holds, and of those that it waits for."""
+        held, awaited = Counter[str](), Counter[str]()
+        for lease in self._addresses.values():
+            if lease.holder and lease.until > now:
+                held[lease.holder] += 1
+            awaited.update(self._waiting(lease, now).keys())
+        return held, awaited
 
     def contended(self, agent: str, now: float) -> dict[str, bool]:
         """The addresses of an agent for which others wait, and whether its turn there is over."""

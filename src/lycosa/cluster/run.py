@@ -35,7 +35,7 @@ from lycosa.cluster.recrawl import divide_recrawl
 from lycosa.crawl import CrawlStats, Recrawl, Totals
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
-from lycosa.settings import CREDENTIALS_FILE, CrawlSettings, save_secrets, take_out_secrets, to_toml
+from lycosa.settings import CREDENTIALS_FILE, CrawlSettings, save_secrets, save_settings, take_out_secrets
 from lycosa.store import (
     SHARDS_FOLDER,
     CentralStore,
@@ -53,7 +53,7 @@ from lycosa.store import (
     store_urls,
 )
 
-LOCK_FILE, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
+LOCK_FILE = "lycosa.lock"
 FIRST_FILES = (LOCK_FILE, CREDENTIALS_FILE)  # of a collection whose creation was interrupted
 POLL_S = 0.25
 AGENTS_TIMEOUT_S = 5.0  # agents that are being ended are waited for so long
@@ -118,8 +118,7 @@ class ShardedFolder:
             claim_store(store, coordinator.identity(), self.path)
             coordinator.register_store(store.url)
         # Last, and as a whole: settings in the folder are those of shards that exist.
-        (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
-        (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
+        save_settings(self.path, settings)
 
     def _require_former_store(self, store: CentralStore, coordinator: Coordinator) -> None:
         """A store that has something of this collection must be there: a new one in its place would hide the loss."""

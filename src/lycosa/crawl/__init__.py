@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
-    from lycosa.crawl.progress import WAITING, Recrawl, clock, duration, effective_limits
+    from lycosa.crawl.progress import WAITING, Recrawl, effective_limits
     from lycosa.crawl.reading import (
         LeaseAnswer,
         PreparedPage,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         load_timeline,
         sum_of_shards,
     )
-    from lycosa.crawl.steering import NEW_SETTINGS, STEERED_SETTINGS, Action, Order, Steering, is_crawled, steer
+    from lycosa.crawl.steering import NEW_SETTINGS, Action, Order, Steering, is_crawled, steer
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
 __getattr__ = open_lazily(
@@ -95,7 +95,7 @@ __getattr__ = open_lazily(
         "loop": "Engine",
         "pages": "PageHandler",
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
-        "progress": "WAITING Recrawl clock duration effective_limits",
+        "progress": "WAITING Recrawl effective_limits",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
@@ -104,7 +104,7 @@ __getattr__ = open_lazily(
         "requisites": "Requisites",
         "seams": "AnswerConverter CopyClaim FetchObserver OtherShards Parts ReadPage RequestHandler RequestHook "
         "RunCompanion Shard Statistics UrlSource",
-        "steering": "NEW_SETTINGS STEERED_SETTINGS Action Order Steering is_crawled steer",
+        "steering": "NEW_SETTINGS Action Order Steering is_crawled steer",
         "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row load_counts load_live_stats "
         "load_timeline sum_of_shards",
     },
@@ -114,14 +114,14 @@ __getattr__ = open_lazily(
 __all__ = [
     "EVERY",
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "NEW_SETTINGS", "ROBOTS_BYTES", "ROBOTS_FOR_S",
-    "STEERED_SETTINGS", "WAITING", "Action", "AddedUrl",
+    "WAITING", "Action", "AddedUrl",
     "Admission", "AnswerConverter", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
     "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "ExternalLinks", "FetchObserver",
     "HostRules", "Inbox",
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
     "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Requisites", "Retry",
     "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",
-    "clock", "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
+    "counts_row", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
     "load_live_stats", "load_timeline", "loop_parts", "page_directives", "page_of_requisite", "read_page",
     "record_metadata", "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards",

@@ -26,7 +26,7 @@ from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts
 from lycosa.graph import LinkIndexer
 from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
-from lycosa.settings import CrawlSettings, read_field, read_group
+from lycosa.settings import CrawlSettings, read_field, read_group, read_host_pages
 from lycosa.store import CollectionStore, Forgotten
 from lycosa.web import Purpose, Url, parse_url
 
@@ -210,6 +210,7 @@ def _politeness(settings: CrawlSettings) -> Politeness:
         per_ip=settings.parallel_per_ip,
         groups=tuple(HostGroup(*read_group(text)) for text in settings.groups),
         pages_per_host=settings.pages_per_host,
+        host_pages=tuple(map(read_host_pages, settings.host_pages)),
         host_depth=settings.host_depth,
         robots=settings.robots,
         purpose=Purpose(settings.purpose),

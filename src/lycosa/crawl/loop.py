@@ -175,7 +175,7 @@ class Engine:
         self._failure: Exception | None = None
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self._deferred: list[LeaseAnswer] = []
-        self.is_paused = False  # The consumer of pages is slower than the crawl.
+        self.waits_for_consumer = False  # The consumer of pages is slower than the crawl.
         self._steering = Steering(self.collection.path)
         self.new_settings: dict[str, Any] = {}  # Those with which the runner continues after `NEW_SETTINGS`.
         self._is_continued = False
@@ -364,14 +364,14 @@ class Engine:
     # orders of whoever watches
 
     @property
-    def is_held(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether somebody has paused it."""
-        return self._reporter.is_held
+        return self._reporter.is_paused
 
-    def continue_run(self, *, is_held: bool) -> None:
+    def continue_run(self, *, is_paused: bool) -> None:
         """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
         meanwhile. To be called before `run`."""
-        self._is_continued, self._reporter.is_held = True, is_held
+        self._is_continued, self._reporter.is_paused = True, is_paused
 
     def _take_orders(self) -> None:
         orders = self._steering.take()
@@ -392,7 +392,7 @@ class Engine:
             self.new_settings = order.settings
             self.stop(NEW_SETTINGS)
         else:
-            self._reporter.is_held = order.action == "pause"
+            self._reporter.is_paused = order.action == "pause"
             self._plan_turn()
 
     # other shards
@@ -454,7 +454,9 @@ class Engine:
     def _turn(self) -> None:
         """Fetches what may be fetched, then sleeps until a host may be asked again."""
         self._turn_handle = None
-        if self._stopping or self._failure or self.committer.has_failed or self.is_paused or self._reporter.is_held:
+        if self._stopping or self._failure or self.committer.has_failed:
+            return
+        if self.waits_for_consumer or self._reporter.is_paused:
             return
         try:  # as `_errors_end_crawl`, which costs a microsecond more
             for lease in self._lease():
@@ -550,7 +552,7 @@ class Engine:
     def waits_long(self) -> bool:
         """Is there nothing to do but to wait for very long, and was that not asked for? It is left to the next run."""
         is_busy = self._in_flight or self.committer.waiting or self._failure or self._background
-        if self.settings.wait or self._sources or is_busy or self._reporter.is_held:
+        if self.settings.wait or self._sources or is_busy or self._reporter.is_paused:
             return False
         return waits_long(self.frontier, self.now(), self.now_unix())
 

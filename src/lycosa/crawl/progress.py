@@ -39,6 +39,7 @@ from lycosa.frontier import Frontier, Host, HostPlace, delay_of
 from lycosa.records import Failure, Family
 from lycosa.settings import CrawlSettings
 from lycosa.store import Batch
+from lycosa.wording import clock, duration
 
 
 class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,26 +164,6 @@ def effective_limits(settings: CrawlSettings, recrawl: Recrawl | None, seconds_b
         return settings.replace(time_s=seconds_before + settings.time_s)
     time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
     return settings.replace(pages=None, bytes=None, time_s=time_s)
-
-
-def duration(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3m 12s`, `2h 05m`, `3d 04h`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    if days:
-        return f"{days:,}d {h:02}h"
-    if hours:
-        return f"{hours}h {m:02}m"
-    return f"{minutes}m {s:02}s" if minutes else f"{s} s"
-
-
-def clock(unix_s: float, *, now_unix: float) -> str:
-    """The time of day where the user is, `14:05:00`; on another day than today with its date."""
-    then, today = time.localtime(unix_s), time.localtime(now_unix)
-    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
 
 
 HOSTS_CONSIDERED = 10_000
@@ -327,7 +308,7 @@ HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a seco
 
 
 class ProgressReporter(CommitParticipant):
-    """Speaks for one shard; `began` is when this run did. `is_held` is set while somebody has paused the crawl."""
+    """Speaks for one shard; `began` is when this run did. `is_paused` is set while somebody has paused the crawl."""
 
     def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Mapping[int, Fetch], *, began: float) -> None:
         self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began
@@ -335,7 +316,7 @@ class ProgressReporter(CommitParticipant):
         self._timeline = load_timeline(shard.collection.state)
         self._has_begun = False
         self._cpu_s, self._cpu_at, self._cores = time.process_time(), time.monotonic(), 0.0
-        self.is_held = False
+        self.is_paused = False
 
     def stats(self, *, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
@@ -348,7 +329,7 @@ class ProgressReporter(CommitParticipant):
             seconds=self._limits.seconds(),
             run_s=max(now - self._began, 1e-9),
             is_running=not is_over,
-            is_held=self.is_held and not is_over,
+            is_paused=self.is_paused and not is_over,
             in_flight=in_flight,
             memory_bytes=0 if is_over else memory_bytes(),
             cores=0.0 if is_over else self._busy_cores(),
@@ -363,7 +344,7 @@ class ProgressReporter(CommitParticipant):
         )
 
     def _pace(self, hosts: Sequence[Host], in_flight: int) -> str:
-        if self.is_held:
+        if self.is_paused:
             return "paused: it continues when it is resumed"
         if failure := self._shard.committer.failure:
             return f"paused: {failure}; it is tried again every second"

@@ -50,6 +50,7 @@ JUDGING_SETTINGS = (
     "skip_extensions",
     "depth",
     "pages_per_host",
+    "host_pages",
     "host_depth",
     "pipelines",
     "purpose",
@@ -61,6 +62,7 @@ KEEPING_SETTINGS = frozenset({"keep", "keep_types"})
 # Settings by which URLs were dropped that are known, and for what reason.
 DROPPED_BY = {
     "pages_per_host": Reason.PAGES_PER_HOST,
+    "host_pages": Reason.PAGES_PER_HOST,
     "host_depth": Reason.DEPTH,
     "pipelines": Reason.PIPELINE,
     "purpose": Reason.PREFERENCES,

@@ -116,13 +116,13 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them;
     `fetching` are the URLs that have been in flight for longest.
     `standing` says in a sentence why nothing is moving, empty while something is; `pace` what sets the pace:
-    politeness, the hosts, a limit or this machine; `is_held`: somebody paused it; `cores` are the processor cores that
-    it keeps busy; `limit_share` is how much of the nearest limit is used up;
+    politeness, the hosts, a limit or this machine; `is_paused`: somebody paused it; `cores` are the processor cores
+    that it keeps busy; `limit_share` is how much of the nearest limit is used up;
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
     the archive any more when it began, so that they are asked for again."""
 
     is_running: bool = False
-    is_held: bool = False
+    is_paused: bool = False
     in_flight: int = 0
     memory_bytes: int = 0
     cores: float = 0.0
@@ -177,7 +177,7 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
         values = [getattr(part, name) for part in parts]
         if not values or name in ("slowest", "retries", "fetching", "left_s", "limit_share", "standing", "pace"):
             continue
-        if name in ("is_running", "is_held"):
+        if name in ("is_running", "is_paused"):
             whole[name] = any(values)
         elif name == "kernel":
             whole[name] = ", ".join(sorted({value for value in values if value}))

@@ -18,18 +18,11 @@ from typing import Any, Literal
 import msgspec
 
 from lycosa.errors import SettingsError, StoreError
-from lycosa.settings import CrawlSettings, merge, settings_of_folder, to_toml
+from lycosa.settings import SETTINGS, CrawlSettings, merge, save_settings, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_written, shard_paths
 
 STEERING_FOLDER = "steering"
 NEW_SETTINGS = "settings"  # what ends a loop that is to be continued with other settings
-
-# What may be changed while a crawl is running. Others decide how a collection is kept or who may be asked at all.
-STEERED_SETTINGS = frozenset(
-    "scope include exclude skip_extensions types images sitemaps mine policy topic pages depth time_s bytes "
-    "pages_per_host host_depth wait visits_per_day delay_s per_host ip_delay_s per_ip groups contact nofollow "
-    "transfers bandwidth_bytes_s total_s body_bytes".split()
-)
 
 Action = Literal["pause", "resume", "stop", "set"]
 
@@ -92,14 +85,14 @@ def steer(path: Path, action: Action, settings: Mapping[str, Any] | None = None,
     if action == "set":
         changed = _checked(path, wanted)
         if not is_crawled(path):
-            with CollectionStore.open(path) as collection:
-                collection.save_settings(to_toml(changed))
+            _save(path, changed)
             return "the next run uses these settings"
     elif not is_crawled(path):
         raise SettingsError(f"no crawl of {path} is running, so there is nothing to {action}")
     shards = shard_paths(path)
     if shards and action not in ("pause", "resume"):
-        raise SettingsError(f"{path} is crawled by several processes: end it with Ctrl-C where it runs")
+        then = ", set this, and continue it" if action == "set" else ""
+        raise SettingsError(f"{path} is crawled by several processes: end it with Ctrl-C where it runs{then}")
     for each in shards or [path]:
         Steering(each).give(action, origin=origin, settings=wanted)
     return {
@@ -110,6 +103,14 @@ def steer(path: Path, action: Action, settings: Mapping[str, Any] | None = None,
     }[action]
 
 
+def _save(path: Path, settings: CrawlSettings) -> None:
+    if shard_paths(path):  # the shards are given those of the whole when they begin
+        save_settings(path, settings)
+        return
+    with CollectionStore.open(path) as collection:
+        collection.save_settings(to_toml(settings))
+
+
 def _checked(path: Path, wanted: Mapping[str, Any]) -> CrawlSettings:
     kept = settings_of_folder(path)
     if kept is None:
@@ -117,6 +118,7 @@ def _checked(path: Path, wanted: Mapping[str, Any]) -> CrawlSettings:
     if not wanted:
         raise SettingsError("there is nothing to set: give a setting and its value")
     for name in wanted:
-        if name not in STEERED_SETTINGS:
-            raise SettingsError(f"{name} cannot be changed here; these can: {', '.join(sorted(STEERED_SETTINGS))}")
+        if name in SETTINGS and not SETTINGS[name].is_steered:
+            can = ", ".join(sorted(name for name, about in SETTINGS.items() if about.is_steered))
+            raise SettingsError(f"{name} cannot be changed here; these can: {can}")
     return merge(kept).replace(**wanted)

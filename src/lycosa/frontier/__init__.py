@@ -10,7 +10,7 @@ from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host, HostJob, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
 from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
-from lycosa.frontier.politeness import HostGroup, Politeness, ProcessStart, delay_of
+from lycosa.frontier.politeness import HostGroup, PageLimits, Politeness, ProcessStart, delay_of
 from lycosa.frontier.queues import RecentUrls
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.frontier.rows import (
@@ -53,6 +53,7 @@ __all__ = [
     "LinkSource",
     "Origin",
     "PValue",
+    "PageLimits",
     "Policy",
     "Politeness",
     "ProcessStart",

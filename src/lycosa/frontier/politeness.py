@@ -11,6 +11,7 @@ counts. Pure: takes `now`, never reads a clock.
 """
 
 import heapq
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -60,6 +61,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
     per_ip: int = 4
     groups: tuple[HostGroup, ...] = ()
     pages_per_host: int | None = None
+    host_pages: tuple[tuple[str, int], ...] = ()  # patterns of hosts, and the limit that holds there instead
     host_depth: int | None = None
     robots: bool = True
     purpose: Purpose = Purpose.ARCHIVE
@@ -67,6 +69,23 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
     def pause_s(self, robots: Robots | None) -> float:
         """Return the pause between two requests to a host: the delay, or its Crawl-delay if that is longer."""
         return pause_of(max(self.delay_s, (robots and robots.crawl_delay_s) or 0.0))
+
+
+class PageLimits:
+    """Finds how many pages of a host are kept at most, by the first pattern that it matches, or as of every host."""
+
+    def __init__(self, of_all: int | None, patterns: Sequence[tuple[str, int]]) -> None:
+        self._of_all, self._patterns = of_all, patterns
+        self._matched = lru_cache(CACHED_HOSTS)(self._match)
+
+    def of(self, host: str) -> int | None:
+        return self._matched(host) if self._patterns else self._of_all
+
+    def _match(self, host: str) -> int | None:
+        for pattern, pages in self._patterns:
+            if matches_pattern(pattern_pieces(pattern), host, to_end=True):
+                return pages
+        return self._of_all
 
 
 class HostGroups:

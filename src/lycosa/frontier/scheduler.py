@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.politeness import Politeness, Share, Slots, pause_of
+from lycosa.frontier.politeness import PageLimits, Politeness, Share, Slots, pause_of
 from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
 from lycosa.web import Robots, host_objection
 
@@ -53,7 +53,8 @@ class FetchChecks:
 
     def __init__(self, politeness: Politeness) -> None:
         self._obeys_robots, self._purpose = politeness.robots, politeness.purpose
-        self._most_pages, self._most_depth = politeness.pages_per_host, politeness.host_depth
+        self._page_limits = PageLimits(politeness.pages_per_host, politeness.host_pages)
+        self._most_depth = politeness.host_depth
         self.hooks: list[FrontierHook] = []
         self.holds_pages = False  # nothing is given out but what pages that are there need
 
@@ -81,7 +82,8 @@ class FetchChecks:
             return None
         if self.holds_pages:  # a retry, or one that was postponed
             return HELD_S
-        if self._most_pages is not None and host.row.pages >= self._most_pages:
+        most = self._page_limits.of(host.host)
+        if most is not None and host.row.pages >= most:
             return Reason.PAGES_PER_HOST
         # Depth within the host: counted from where it was entered, which may be deep in the crawl.
         if self._most_depth is not None and entry.depth - (host.row.entered or 0) > self._most_depth:
@@ -100,7 +102,7 @@ class FetchChecks:
     def may_reach_page_limit(self, host: Host) -> bool:
         """Return whether what is in flight may already fill the host's limit of pages; if it fails, other URLs go
         on."""
-        most = self._most_pages
+        most = self._page_limits.of(host.host)
         return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
 
     def puts_last(self, host: Host) -> bool:

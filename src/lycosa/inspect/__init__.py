@@ -24,22 +24,26 @@ if TYPE_CHECKING:
         page_history,
         url_view,
     )
+    from lycosa.inspect.events import latest_events
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.sql import SqlQuery
     from lycosa.inspect.status import (
         HostView,
         explain_url,
+        host_named,
         host_retries,
         hosts,
         known_before,
         open_to_read,
         settings_of,
+        shard_of,
         size_words,
         stats_of,
     )
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
+    from lycosa.inspect.timelines import HostMoment, HostTimeline, host_timeline
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
-    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, list_urls, url_batches
+    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls, list_urls_after, url_batches
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
 __getattr__ = open_lazily(
@@ -49,20 +53,25 @@ __getattr__ = open_lazily(
         "cells": "safe_cell",
         "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView change_time freshness knows_host "
         "list_changes page_history url_view",
+        "events": "latest_events",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "HostView host_retries hosts open_to_read settings_of stats_of explain_url known_before size_words",
+        "status": "HostView host_named host_retries hosts open_to_read settings_of shard_of stats_of explain_url "
+        "known_before size_words",
         "tables": "CollectionTable table_named tables_of",
+        "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
-        "urls": "KnownUrl KnownUrlFilter list_urls url_batches",
+        "urls": "KnownUrl KnownUrlFilter UrlListing list_urls list_urls_after url_batches",
     },
 )
 
 
 __all__ = [
-    "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostFreshness", "HostView", "KnownUrl",
-    "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages", "UrlView", "arrow_reader",
-    "asked_url", "change_time", "explain_url", "freshness", "host_retries", "hosts", "key_prefixes", "known_before",
-    "known_urls", "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of", "safe_cell",
-    "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
+    "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostFreshness", "HostMoment", "HostTimeline",
+    "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages",
+    "UrlListing", "UrlView", "arrow_reader", "asked_url", "change_time", "explain_url", "freshness", "host_named",
+    "host_retries", "host_timeline", "hosts", "key_prefixes", "known_before", "known_urls", "knows_host",
+    "latest_events", "list_changes", "list_urls", "list_urls_after", "open_to_read", "page_history", "page_of",
+    "safe_cell", "settings_of", "shard_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches",
+    "url_tree", "url_view",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,9 +17,7 @@ from lycosa.crawl import (
     ROBOTS_FOR_S,
     CrawlStats,
     Inbox,
-    clock,
     drop_reason,
-    duration,
     filters_of,
     load_counts,
     load_live_stats,
@@ -27,12 +26,12 @@ from lycosa.crawl import (
 )
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.fetch import describe_next_try
-from lycosa.frontier import HostRow, Origin, QueueEntry, Reason, UrlRow, UrlState, retry_range, unpack_host
+from lycosa.frontier import HostRow, Origin, PageLimits, QueueEntry, Reason, UrlRow, UrlState, retry_range, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
 from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl import history, visit_of
-from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.settings import CrawlSettings, merge, read_file, read_host_pages
 from lycosa.store import (
     CollectionStore,
     Forgotten,
@@ -58,6 +57,7 @@ from lycosa.web import (
     url_from_key,
     url_key,
 )
+from lycosa.wording import clock, counted, duration
 
 MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
 ROBOTS_PATH = "/robots.txt"
@@ -82,7 +82,8 @@ class HostView(msgspec.Struct, frozen=True):
     """One host as it is shown. A host that was given up (`gave_up` says why) has nothing queued: its URLs have failed.
     `time_s` is from its first answer to its last, `busy_s` the time spent waiting for answers, `delay_s` the pause
     between two requests. `preferences` is what it says on the use of its content. Until `hsts_until`, if it is not 0,
-    it wants to be asked over https alone (Strict-Transport-Security)."""
+    it wants to be asked over https alone (Strict-Transport-Security). At most `page_limit` of its pages are kept, where
+    there is a limit."""
 
     host: str
     queued: int
@@ -104,19 +105,39 @@ class HostView(msgspec.Struct, frozen=True):
     last_s: float = 0.0
     preferences: str = ""
     hsts_until: float = 0.0
+    page_limit: int | None = None
 
 
 def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iterator[HostView]:
     """Every host of a collection, in the order of their keys: those of a registrable domain together."""
-    now = time.time() if now_unix is None else now_unix
-    try:
-        delay_s = settings_of(collection).delay_s
-    except SettingsError:  # the next crawl reports them
-        delay_s = 0.0
-    for key, packed in collection.state.walk(Family.HOST):
-        row = unpack_host(packed)
-        yield HostView(
-            host=url_from_key(key + b"\0"),
+    view_of = _HostReader(collection, time.time() if now_unix is None else now_unix).view
+    return (view_of(key, packed) for key, packed in collection.state.walk(Family.HOST))
+
+
+def host_named(collection: CollectionStore, origin: str) -> HostView | None:
+    """One host by its origin, such as https://example.org; None where it is not known."""
+    url = parse_url(f"{origin}/")
+    key = host_key_of(url_key(url.href)) if url else b""
+    packed = collection.state.get(Family.HOST, key)
+    return _HostReader(collection, time.time()).view(key, packed) if packed else None
+
+
+class _HostReader:
+    """Makes views of the hosts of a collection, by its settings."""
+
+    def __init__(self, collection: CollectionStore, now: float) -> None:
+        self._collection, self._now = collection, now
+        try:
+            self._settings = settings_of(collection)
+        except SettingsError:  # the next crawl reports them
+            self._settings = CrawlSettings(delay_s=0.0)
+        patterns = [read_host_pages(text) for text in self._settings.host_pages]
+        self._limits = PageLimits(self._settings.pages_per_host, patterns) if patterns else None
+
+    def view(self, key: bytes, packed: bytes) -> HostView:
+        row, origin, s = unpack_host(packed), url_from_key(key + b"\0"), self._settings
+        return HostView(
+            host=origin,
             queued=0 if row.gave_up else row.queued - row.revisits,
             pages=row.pages,
             requests=row.requests,
@@ -125,17 +146,18 @@ def hosts(collection: CollectionStore, *, now_unix: float | None = None) -> Iter
             mean_s=row.seconds / row.requests if row.requests else 0.0,
             address=row.address,
             robots=robots_words(row),
-            waits=wait_words(row, now),
+            waits=wait_words(row, self._now),
             gave_up=row.gave_up,
             retries=0 if row.gave_up else row.retries,
-            next_retry=_next_retry(collection, key, now) if row.retries and not row.gave_up else "",
-            delay_s=max(delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0),
+            next_retry=_next_retry(self._collection, key, self._now) if row.retries and not row.gave_up else "",
+            delay_s=max(s.delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0),
             time_s=row.last_asked - row.first_asked,
             busy_s=row.seconds,
             first_s=row.first_asked,
             last_s=row.last_asked,
             preferences=use_words(row),
             hsts_until=row.hsts_until,
+            page_limit=self._limits.of(urlsplit(origin).hostname or "") if self._limits else s.pages_per_host,
         )
 
 
@@ -153,6 +175,14 @@ def retry_entries(collection: CollectionStore, host_key: bytes) -> Iterator[Queu
 def host_retries(collection: CollectionStore, host: str) -> Iterator[QueueEntry]:
     """The same of a host by its origin, such as https://example.org."""
     return retry_entries(collection, host_key_of(url_key(f"{host}/")))
+
+
+def shard_of(collection: CollectionStore, host: str) -> str:
+    """The name of the shard that has a host; nothing where there are no shards."""
+    if not isinstance(collection, JoinedCollection):
+        return ""
+    key = host_key_of(url_key(f"{host}/"))
+    return next((shard.path.name for shard in collection.shards if shard.state.get(Family.HOST, key)), "")
 
 
 def due_words(entry: QueueEntry, now: float) -> str:
@@ -190,11 +220,6 @@ def wait_words(row: HostRow, now: float) -> str:
 def settings_of(collection: CollectionStore) -> CrawlSettings:
     """The settings of a collection."""
     return merge(read_file(collection.settings_path))
-
-
-def counted(number: int, thing: str) -> str:
-    """A number with its noun, in the singular or plural."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def open_to_read(path: Path) -> CollectionStore:

@@ -23,9 +23,19 @@ from lycosa.inspect.status import failure_words, retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
-from lycosa.web import BUCKET_BYTES, key_prefix_end, matches_pattern, pattern_pieces, split_url, url_from_key
+from lycosa.web import (
+    BUCKET_BYTES,
+    key_prefix_end,
+    matches_pattern,
+    parse_url,
+    pattern_pieces,
+    split_url,
+    url_from_key,
+    url_key,
+)
 
 FIRST_READ, MOST_READ = 1_000, 50_000  # URLs at a time: few, so that the first lines come at once, then more
+MOST_LOOKED_THROUGH = 100_000  # for one page of a listing: some tenths of a second
 NAMED_READ = 5_000  # where the pages that link are named: all links to the URLs of a piece are in memory
 FEW_PAGES = 8  # one page in so many is asked for by its key; more are read in one go with the others
 MOST_RETRIES = 100_000  # of one host, kept while its URLs are listed
@@ -54,6 +64,14 @@ class KnownUrl(msgspec.Struct):
     fetched: datetime | None = None
     referrers: int = 0
     linked_from: tuple[str, ...] = ()
+
+
+class UrlListing(msgspec.Struct, frozen=True):
+    """Some known URLs in order. The listing goes on behind the URL `after`, which may not be among them; empty: that
+    were all."""
+
+    urls: list[KnownUrl]
+    after: str
 
 
 COLUMNS = frozenset(KnownUrl.__struct_fields__) - {"linked_from"}
@@ -121,6 +139,15 @@ def url_batches(
     ).batches()
 
 
+def list_urls_after(collection: CollectionStore, wanted: KnownUrlFilter, after: str, *, most: int) -> UrlListing:
+    """At most so many URLs behind the URL `after`, or the first ones. It looks through `MOST_LOOKED_THROUGH` URLs and
+    no more: where few are wanted, it may find none and still not be at the end."""
+    url = parse_url(after)
+    if after and url is None:
+        raise SettingsError(f"{after!r} is no URL: the listing goes on behind the one that the last answer named")
+    return _UrlReader(collection, wanted, COLUMNS, 0).listing(url_key(url.href) if url else b"", most)
+
+
 class _KnownHost:
     """What the URLs of one host share while they are read."""
 
@@ -177,6 +204,20 @@ class _UrlReader:
         self._needs_hosts = self._needs_reasons or asks_state
         self._host: _KnownHost | None = None
         self._index: LinkIndex | None = None
+
+    def listing(self, after: bytes, most: int) -> UrlListing:
+        found, looked_through = list[KnownUrl](), 0
+        for low, high in self._ranges:
+            at = max(low, after + b"\0")
+            while at < high and (pairs := self._state.scan(Family.URL, at, high, limit=FIRST_READ)):
+                found += self._read(pairs)
+                looked_through += len(pairs)
+                at = pairs[-1][0] + b"\0"
+                if len(found) > most:
+                    return UrlListing(self._with_referrers(found[:most]), found[most - 1].url)
+                if looked_through >= MOST_LOOKED_THROUGH:
+                    return UrlListing(self._with_referrers(found), url_from_key(pairs[-1][0]))
+        return UrlListing(self._with_referrers(found), "")
 
     def batches(self) -> Iterator[list[KnownUrl]]:
         if not (self._named or "referrers" in self._columns):

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from lycosa.cluster import require_whole_collection
 from lycosa.crawl import Action, Inbox, refuse_forgotten, refuse_private, steer
-from lycosa.errors import LycosaError, NoPage, SettingsError
-from lycosa.inspect import KnownUrlFilter
+from lycosa.errors import SettingsError
+from lycosa.inspect import KnownUrlFilter, latest_events
 from lycosa.serve.live import Broadcast, chart_points, status_facts
 from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.source import CollectionSource
@@ -31,12 +31,13 @@ from lycosa.serve.views import (
     neighbourhood,
     search_page,
     setting_list,
-    shard_list,
+    shard_page,
     tree_of,
     url_list,
     url_page,
 )
-from lycosa.web import parse_url
+from lycosa.settings import CrawlSettings
+from lycosa.web import Url, parse_url
 
 MOST_ROWS = 1_000
 PAUSE_S = 86_400  # between two requests to a host that is paused: nothing of it is lost meanwhile
@@ -61,11 +62,13 @@ class SeedList(BaseModel):
 
 
 class HostChange(BaseModel):
-    """What is to become of one host: asked less often, once a day at most, not at all, or as the others again."""
+    """What is to become of one host: asked less often, once a day at most, not at all, as the others again, or with a
+    limit of pages of its own."""
 
     host: str = Field(min_length=1, max_length=MOST_CHARS)
-    action: Annotated[str, Field(pattern="^(slow|pause|block|release)$")]
+    action: Annotated[str, Field(pattern="^(slow|pause|block|release|limit)$")]
     delay_s: float = Field(default=10.0, ge=0, le=86_400)
+    pages: int = Field(default=1, ge=1, le=10**12)
 
 
 class RecrawlOrder(BaseModel):
@@ -92,22 +95,6 @@ def add_api(app: FastAPI, source: CollectionSource, broadcast: Broadcast) -> Non
         """Says that the server runs."""
         return Response("ok\n", media_type="text/plain")
 
-    @app.exception_handler(RequestValidationError)
-    def refuse(_: Request, error: RequestValidationError) -> Response:
-        """Says what is wrong, without the input, which may hold anything."""
-        found = [{"loc": [_plain(str(name)) for name in each["loc"]], "msg": each["msg"]} for each in error.errors()]
-        return _reply({"detail": found}, status=422)
-
-    @app.exception_handler(LycosaError)
-    def explain(_: Request, error: LycosaError) -> Response:
-        status = 404 if isinstance(error, NoPage) else 400 if isinstance(error, SettingsError) else 503
-        return _reply({"detail": _plain(str(error))}, status=status)
-
-
-def _plain(text: str) -> str:
-    """The text with its halves of characters, which UTF-8 cannot have, as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
 
 def _reply(value: object, *, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
@@ -124,7 +111,7 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
 
     @get("/events")
     async def events() -> StreamingResponse:
-        """The same once a second, as server-sent events."""
+        """The same once a second, as server-sent events, and every five seconds the timeline."""
         return StreamingResponse(broadcast.view(), media_type="text/event-stream")
 
     @get("/timeline")
@@ -146,12 +133,12 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
 
     @get("/shards")
     def shards() -> Response:
-        """The shards of the collection, each with its counts."""
-        return _reply(shard_list(source))
+        """The shards of the collection: counts, and while it is crawled leases, moves and exchange."""
+        return _reply(shard_page(source))
 
     @get("/copies")
     def copies(url: Text) -> Response:
-        """The copies and near-copies of a page; it reads the whole collection."""
+        """The copies and near-copies of a page; null while the whole collection is being read: ask again."""
         return _reply(copies_of(source, url))
 
     @get("/url")
@@ -165,12 +152,12 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         host: Text = "",
         state: Annotated[list[str] | None, Query()] = None,
         status: Annotated[list[str] | None, Query()] = None,
-        offset: Offset = 0,
+        after: Text = "",
         limit: Limit = 100,
     ) -> Response:
-        """Known URLs in the order of hosts and paths."""
+        """Known URLs in order; where the answer names a URL `after`, there may be more behind it."""
         wanted = KnownUrlFilter(below=below, host=host, states=tuple(state or ()), statuses=tuple(status or ()))
-        return _reply(url_list(source, wanted, offset=offset, limit=limit))
+        return _reply(url_list(source, wanted, after=after, limit=limit))
 
     @get("/changes")
     def changes(
@@ -219,7 +206,7 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
     @get("/log")
     def log(limit: Limit = 100) -> Response:
         """The last events, the newest first."""
-        return _reply(source.log(limit))
+        return _reply(latest_events(source.path, most=limit))
 
 
 def _add_steering(api: APIRouter, source: CollectionSource) -> None:
@@ -229,15 +216,18 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
     def origin(request: Request) -> str:
         return f"live page, {request.client.host if request.client else 'unknown'}"
 
+    def change(settings: dict[str, Any], request: Request) -> Response:
+        before = source.settings().as_dict()
+        says = steer(source.path, "set", settings, origin=origin(request))
+        undo = {name: before[name] for name in settings if name in before}
+        return _reply({"says": says, "undo": undo})
+
     @post("/steer")
     def steer_crawl(order: SteerOrder, request: Request) -> Response:
         """Pauses, resumes or stops the crawl, or changes its settings."""
-        before = source.settings().as_dict()
-        says = steer(source.path, order.action, order.settings, origin=origin(request))
-        undo = {name: before[name] for name in order.settings if name in before}
-        return _reply(
-            {"says": says, "undo": {name: list(v) if isinstance(v, tuple) else v for name, v in undo.items()}}
-        )
+        if order.action == "set":
+            return change(order.settings, request)
+        return _reply({"says": steer(source.path, order.action, origin=origin(request))})
 
     @post("/seeds")
     def add_seeds(seeds: SeedList) -> Response:
@@ -253,19 +243,11 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
 
     @post("/hosts/steer")
     def steer_host(order: HostChange, request: Request) -> Response:
-        """Has one host asked less often or not at all, or as the others again."""
+        """Has one host asked less often, not at all, with another limit of pages, or as the others again."""
         url = parse_url(order.host if "://" in order.host else f"https://{order.host}")
         if url is None:
             raise SettingsError(f"{order.host!r} is not a host")
-        settings, pattern = source.settings(), f"{url.href.removesuffix(url.path)}/*"
-        exclude = [each for each in settings.exclude if each != pattern]
-        groups = [each for each in settings.groups if not each.startswith(f"{url.host}=")]
-        if order.action == "block":
-            exclude.append(pattern)
-        elif order.action in ("slow", "pause"):
-            groups.insert(0, f"{url.host}=1/{PAUSE_S if order.action == 'pause' else order.delay_s:g}s")
-        wanted = {"exclude": exclude, "groups": groups}
-        return _reply({"says": steer(source.path, "set", wanted, origin=origin(request))})
+        return change(_settings_of_host(source.settings(), url, order), request)
 
     begun = list[subprocess.Popen[bytes]]()
 
@@ -274,6 +256,7 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
         """Begins a recrawl in a process of its own."""
         if source.is_crawled:
             raise SettingsError("a crawl is running: a recrawl can begin when it has ended")
+        require_whole_collection(source.path)
         begun[:] = [process for process in begun if process.poll() is None]  # those that ended leave the process table
         words = [sys.executable, "-m", "lycosa", "recrawl", str(source.path), "--quiet"]
         nowhere = subprocess.DEVNULL
@@ -287,3 +270,19 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
             )
         )
         return _reply({"says": "the recrawl begins; its numbers appear within a few seconds"})
+
+
+def _settings_of_host(settings: CrawlSettings, url: Url, order: HostChange) -> dict[str, Any]:
+    """The settings that do to a host what is asked for, in place of what was set for it before."""
+    limits = [each for each in settings.host_pages if not each.startswith(f"{url.host}=")]
+    if order.action == "limit":
+        return {"host_pages": [f"{url.host}={order.pages}", *limits]}
+    pattern = f"{url.href.removesuffix(url.path)}/*"
+    exclude = [each for each in settings.exclude if each != pattern]
+    groups = [each for each in settings.groups if not each.startswith(f"{url.host}=")]
+    if order.action == "block":
+        exclude.append(pattern)
+    elif order.action in ("slow", "pause"):
+        groups.insert(0, f"{url.host}=1/{PAUSE_S if order.action == 'pause' else order.delay_s:g}s")
+    changed = {"exclude": exclude, "groups": groups}
+    return {**changed, "host_pages": limits} if order.action == "release" else changed

@@ -1,13 +1,13 @@
-"""What is live: the counts of this moment, sent to every viewer once a second, and charts of what has been.
+"""What is live: the counts of this moment, sent to every viewer once a second, and now and then charts of the past.
 
-One task asks for the counts while somebody is watching and hands the same bytes to all viewers. A viewer that does not
+One task asks for them while somebody is watching and hands the same bytes to all viewers. A viewer that does not
 take them in time is dropped; its browser comes back by itself. The crawl never hears of viewers.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import count, pairwise
 
 import msgspec
 
@@ -16,6 +16,8 @@ from lycosa.errors import LycosaError
 from lycosa.serve.source import CollectionSource
 
 EVERY_S = 1.0
+CHARTS_EVERY = 5  # messages
+CHART_POINTS = 300
 MOST_BEHIND = 5  # messages that a viewer may leave unread
 MOST_VIEWERS = 200
 GAP = 3.0  # in usual distances between samples: nobody counted in between
@@ -94,6 +96,7 @@ class Broadcast:
         self._source = source
         self._viewers: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._charts = b""  # the last ones, for whoever comes between two
 
     def __repr__(self) -> str:
         return f"<Broadcast viewers={len(self._viewers)}>"
@@ -111,7 +114,7 @@ class Broadcast:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         try:
-            yield b"retry: 2000\n\n"
+            yield b"retry: 2000\n\n" + self._charts
             while (message := await queue.get()) is not None:
                 yield message
         finally:
@@ -127,8 +130,10 @@ class Broadcast:
 
     async def _run(self) -> None:
         try:
-            while self._viewers:
-                message = await asyncio.to_thread(self._message)
+            for number in count():
+                if not self._viewers:
+                    return
+                message = await asyncio.to_thread(self._message, has_charts=number % CHARTS_EVERY == 0)
                 for queue in tuple(self._viewers):
                     try:
                         queue.put_nowait(message)
@@ -136,7 +141,7 @@ class Broadcast:
                         self._drop(queue)
                 await asyncio.sleep(EVERY_S)
         finally:
-            self._task = None
+            self._task, self._charts = None, b""
 
     def _drop(self, queue: "asyncio.Queue[bytes | None]") -> None:
         """Ends a viewer: it gets what is in its queue no more."""
@@ -145,11 +150,19 @@ class Broadcast:
             queue.get_nowait()
         queue.put_nowait(None)
 
-    def _message(self) -> bytes:
+    def _message(self, *, has_charts: bool) -> bytes:
         try:
-            return b"event: status\ndata: " + msgspec.json.encode(status_facts(self._source)) + b"\n\n"
+            status = _event("status", status_facts(self._source))
+            if has_charts and self._source.is_there:
+                self._charts = _event("timeline", chart_points(self._source.timeline(), most=CHART_POINTS))
+                return status + self._charts
+            return status
         except LycosaError as error:
-            return b"event: problem\ndata: " + msgspec.json.encode({"says": str(error)}) + b"\n\n"
+            return _event("problem", {"says": str(error)})
+
+
+def _event(name: str, value: object) -> bytes:
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(value) + b"\n\n"
 
 
 def status_facts(source: CollectionSource) -> dict[str, object]:
@@ -166,7 +179,7 @@ def status_facts(source: CollectionSource) -> dict[str, object]:
 def crawl_state(stats: CrawlStats, *, is_running: bool) -> str:
     """What a crawl is doing, in a word."""
     if is_running:
-        return "paused" if stats.is_held else "running"
+        return "paused" if stats.is_paused else "running"
     return "waiting" if stats.queued else "finished"
 
 

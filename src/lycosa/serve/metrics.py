@@ -49,7 +49,7 @@ def prometheus_text(stats: CrawlStats, *, is_crawled: bool, viewers: int) -> str
     one("gauge", "resident_memory_bytes", "Memory of the crawl.", stats.memory_bytes)
     one("gauge", "busy_cores", "Processor cores that the crawl keeps busy.", stats.cores)
     one("gauge", "running", "1 while a crawl writes the collection.", is_crawled)
-    one("gauge", "paused", "1 while the crawl is paused.", stats.is_held)
+    one("gauge", "paused", "1 while the crawl is paused.", stats.is_paused)
     one("gauge", "viewers", "Viewers of the live page.", viewers)
     for name, help, counts, total_s in (
         ("response_latency_seconds", "Time until the first byte of an answer.", stats.first_bytes, stats.first_bytes_s),

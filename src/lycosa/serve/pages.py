@@ -5,23 +5,21 @@ it is replayed on an origin of its own (`lycosa.replay`). The report is a docume
 """
 
 import re
-import threading
 import time
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from lycosa.crawl import duration
-from lycosa.errors import LycosaError, SettingsError
-from lycosa.graph import rank_pages, ranked_pages
-from lycosa.inspect import KnownUrlFilter, open_to_read
+from lycosa.inspect import KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.live import status_facts
+from lycosa.serve.problems import add_problems
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
     SettingView,
@@ -32,30 +30,25 @@ from lycosa.serve.views import (
     host_page,
     limit_list,
     neighbourhood,
+    ranked_list,
     search_page,
     setting_list,
-    shard_list,
+    shard_page,
     url_list,
     url_page,
 )
+from lycosa.wording import duration, rate, size
 
 ROWS = 50
 RESULTS = 10
-RANKED_SHOWN = 50
 HOST_COLUMNS = ("host", "pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries")
 CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
 STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+REPORT_AWAITED = (
+    "<!doctype html><meta http-equiv=refresh content='2; url=/report/page'><title>Report</title>"
+    "<p>The report is being made: 100,000 pages take about a minute. It appears here by itself."
+)
 _CHANGED_WORDS = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}")  # as `recrawl.change.diff` writes them
-_SIZES = ("B", "kB", "MB", "GB", "TB")
-
-
-def size_text(size_bytes: float) -> str:
-    """`999 B`, `1.5 MB`; decimal units."""
-    for unit in _SIZES:
-        if size_bytes < 999.5 or unit == _SIZES[-1]:
-            break
-        size_bytes /= 1000
-    return f"{size_bytes:,.0f} {unit}" if unit == "B" or size_bytes >= 99.95 else f"{size_bytes:.1f} {unit}"
 
 
 def span_text(seconds: float) -> str:
@@ -87,7 +80,7 @@ class PageRenderer:
             lstrip_blocks=True,
         )
         self._jinja.filters.update(
-            size=size_text, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
+            size=size, rate=rate, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
         )
         self._jinja.globals.update(
             structure=_structure,
@@ -98,8 +91,6 @@ class PageRenderer:
             copy=self._copy,
             has_shards=lambda: bool(source.shards),
         )
-        self._report: str | None = None
-        self._report_lock = threading.Lock()
 
     def _copy(self, url: str, at: str = "latest") -> str:
         """Where the stored copy of a page is replayed."""
@@ -110,13 +101,18 @@ class PageRenderer:
             self._jinja.get_template(template).render(here=template.removesuffix(".html"), **values), code
         )
 
-    def report(self, *, anew: bool) -> str:
-        """The site report as one document, made once."""
-        with self._report_lock:
-            if self._report is None or anew:
-                with make_report(self._source.path) as made:
-                    self._report = "".join(html_pieces(made))
-            return self._report
+    def waiting(self, title: str, says: str) -> Response:
+        """What stands in place of a page that takes long, until it is there: it asks again by itself."""
+        return self.render("waiting.html", title=title, says=says)
+
+    def report(self, *, anew: bool) -> str | None:
+        """The site report as one document; None while it is being made."""
+
+        def make() -> str:
+            with make_report(self._source.path) as made:
+                return "".join(html_pieces(made))
+
+        return self._source.slow.ask("report", make, anew=anew)
 
 
 def add_pages(app: FastAPI, source: CollectionSource, *, replay_at: str) -> None:
@@ -131,16 +127,7 @@ def add_pages(app: FastAPI, source: CollectionSource, *, replay_at: str) -> None
             return Response("there is no such file\n", 404, media_type="text/plain")
         return Response((files("lycosa.serve") / "static" / name).read_bytes(), media_type=STATIC[name])
 
-    @app.exception_handler(404)
-    def missing(request: Request, _: Exception) -> Response:
-        return pages.render("message.html", code=404, title="There is no such page", says=request.url.path)
-
-    @app.exception_handler(LycosaError)
-    def explain(request: Request, error: LycosaError) -> Response:
-        status = 404 if isinstance(error, LookupError) else 400 if isinstance(error, SettingsError) else 503
-        if request.url.path.startswith("/api/"):
-            return Response(msgspec.json.encode({"detail": str(error)}), status, media_type="application/json")
-        return pages.render("message.html", code=status, title="This cannot be shown", says=str(error))
+    add_problems(app, pages.render)
 
 
 def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer) -> None:
@@ -148,11 +135,11 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
     def overview() -> Response:
         facts = status_facts(source)
         limits = limit_list(source) if source.is_there else ()
-        return pages.render("overview.html", facts=facts, limits=limits, log=source.log(8))
+        return pages.render("overview.html", facts=facts, limits=limits, log=latest_events(source.path, most=8))
 
     @app.get("/shards", include_in_schema=False)
     def shards() -> Response:
-        return pages.render("shards.html", shards=shard_list(source))
+        return pages.render("shards.html", page=shard_page(source))
 
     @app.get("/hosts", include_in_schema=False)
     def hosts(q: str = "", sort: str = "pages", up: bool = False, offset: int = 0) -> Response:
@@ -162,17 +149,16 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
 
     @app.get("/host", include_in_schema=False)
     def host(host: str) -> Response:
-        return pages.render("host.html", page=host_page(source, host), settings=source.settings())
+        page = host_page(source, host)
+        moments = [msgspec.structs.asdict(each) for each in page.timeline.moments]
+        return pages.render("host.html", page=page, moments=moments)
 
     @app.get("/urls", include_in_schema=False)
-    def urls(below: str = "", state: str = "", status: str = "", offset: int = 0) -> Response:
+    def urls(below: str = "", state: str = "", status: str = "", after: str = "") -> Response:
         states = (state,) if state else ()
         wanted = KnownUrlFilter(below=below, states=states, statuses=(status,) if status else ())
-        found = url_list(source, wanted, offset=max(offset, 0), limit=ROWS + 1)
-        return pages.render(
-            "urls.html", found=found[:ROWS], has_more=len(found) > ROWS, below=below, state=state, status=status,
-            offset=max(offset, 0), rows=ROWS,
-        )  # fmt: skip
+        found = url_list(source, wanted, after=after, limit=ROWS)
+        return pages.render("urls.html", found=found, below=below, state=state, status=status, after=after)
 
     @app.get("/settings", include_in_schema=False)
     def settings() -> Response:
@@ -183,7 +169,7 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
 
     @app.get("/log", include_in_schema=False)
     def log() -> Response:
-        return pages.render("log.html", log=source.log(300))
+        return pages.render("log.html", log=latest_events(source.path, most=300))
 
 
 def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer) -> None:
@@ -195,7 +181,10 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
 
     @app.get("/copies", include_in_schema=False)
     def copies(url: str) -> Response:
-        return pages.render("copies.html", url=url, found=copies_of(source, url))
+        found = copies_of(source, url)
+        if found is None:
+            return pages.waiting("Copies", "The whole collection is read for it: some seconds for 100,000 pages.")
+        return pages.render("copies.html", url=url, found=found)
 
     @app.get("/changes", include_in_schema=False)
     def changes(since: str = "", host: str = "", kind: str = "") -> Response:
@@ -221,19 +210,19 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
     @app.get("/report/page", include_in_schema=False)
     def report_page(anew: bool = False) -> Response:
         # Its script filters the findings. It is named by its digest, and runs on an origin that may ask for nothing.
+        made = pages.report(anew=anew)
         policy = f"sandbox allow-popups allow-scripts; {page_policy()}; frame-ancestors 'self'"
         headers = {"Content-Security-Policy": policy}
-        return HTMLResponse(pages.report(anew=anew), headers=headers)
+        return HTMLResponse(REPORT_AWAITED if made is None else made, headers=headers)
 
     @app.get("/graph", include_in_schema=False)
     def graph(url: str = "") -> Response:
         if url:
             return pages.render("graph.html", around=neighbourhood(source, url), ranked=(), ranks=())
-        with open_to_read(source.path) as store:
-            ranks, _ = rank_pages(store)
-            values = sorted(ranks.ranks.tolist(), reverse=True)
-            ranked = list(ranked_pages(store, ranks, most=RANKED_SHOWN))
-        return pages.render("graph.html", around=None, ranked=ranked, ranks=_distribution(values))
+        ranked = ranked_list(source)
+        if ranked is None:
+            return pages.waiting("Graph", "The ranks of all pages are computed: some seconds for a million pages.")
+        return pages.render("graph.html", around=None, ranked=ranked.first, ranks=_distribution(ranked.ranks))
 
     @app.get("/go", include_in_schema=False)
     def go(q: str = "") -> Response:
@@ -242,7 +231,7 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         return RedirectResponse(link_to("/url", url=q) if is_url else link_to("/search", q=q), 303)
 
 
-def _distribution(values: list[float]) -> list[tuple[float, float]]:
+def _distribution(values: Sequence[float]) -> list[tuple[float, float]]:
     """The share of pages at or above a rank, for a drawing with two logarithmic axes."""
     count = len(values)
     places = sorted({min(count, round(count ** (step / 60))) for step in range(61)} - {0}) if count else []

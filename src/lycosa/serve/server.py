@@ -6,6 +6,7 @@ live page knows. Both listen on loopback unless the user names another address, 
 
 import asyncio
 import contextlib
+import os
 import secrets
 import socket
 import ssl
@@ -149,7 +150,8 @@ def _listen(options: ServeOptions) -> socket.socket:
         return socket.create_server((options.bind, options.port), family=family)
     except OSError as error:
         where = f"port {options.port} of {options.bind}"
-        raise SettingsError(f"cannot listen on {where} ({error.strerror}): choose another --port") from error
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise SettingsError(f"cannot listen on {where} ({why}): choose another --port") from error
 
 
 def _require_extra() -> None:

@@ -12,22 +12,26 @@ from typing import Any, Literal
 import msgspec
 
 from lycosa.api import Collection
-from lycosa.crawl import STEERED_SETTINGS, is_crawled, load_timeline
+from lycosa.cluster import ShardReport, load_coordinator_status
+from lycosa.crawl import is_crawled, load_timeline
 from lycosa.duplicates import DuplicatePage
 from lycosa.errors import NoPage, SettingsError
-from lycosa.graph import UrlLinks
+from lycosa.graph import Ranked, UrlLinks, rank_pages, ranked_pages
 from lycosa.inspect import (
     Branch,
     ChangeView,
+    HostTimeline,
     HostView,
-    KnownUrl,
     KnownUrlFilter,
     PageHistory,
+    UrlListing,
     UrlView,
+    host_named,
     host_retries,
-    list_urls,
-    open_to_read,
+    host_timeline,
+    list_urls_after,
     page_history,
+    shard_of,
     stats_of,
     url_tree,
 )
@@ -35,6 +39,7 @@ from lycosa.search import QueryError, SearchResults
 from lycosa.serve.live import crawl_state
 from lycosa.serve.source import CollectionSource
 from lycosa.settings import SETTINGS
+from lycosa.store import CollectionStore, JoinedCollection
 
 HostSort = Literal["pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries", "time_s", "host"]
 LINKS_SHOWN = 100
@@ -42,6 +47,7 @@ LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
 RETRIES_SHOWN = 20
 TREE_ROWS = 30
 NEIGHBOURS = 24
+RANKED_SHOWN = 50
 
 
 class HostList(msgspec.Struct, frozen=True):
@@ -62,16 +68,21 @@ class HostRetry(msgspec.Struct, frozen=True):
 
 
 class HostPage(msgspec.Struct, frozen=True):
-    """One host: its numbers, its path tree by weight, its robots.txt as it is understood, and its next retries."""
+    """One host: its numbers, its course, its path tree by weight, its robots.txt as it is understood, and its next
+    retries; `shard` is the one that has it, where there are several. The tree of a very large host is None while it is
+    being counted."""
 
     host: HostView
-    tree: Sequence[Branch]
+    timeline: HostTimeline
+    tree: Sequence[Branch] | None
     robots: Sequence[str]
     retries: Sequence[HostRetry]
+    shard: str = ""
 
 
 class ShardView(msgspec.Struct, frozen=True):
-    """One shard of a collection: its counts, what sets its pace, and when it last counted."""
+    """One shard of a collection: its counts, what sets its pace, when it last counted, and while it is crawled what the
+    coordinator knows of it."""
 
     name: str
     state: str
@@ -84,6 +95,7 @@ class ShardView(msgspec.Struct, frozen=True):
     memory_bytes: int
     pace: str
     seen_s: float
+    report: ShardReport | None
 
 
 class UrlPage(msgspec.Struct, frozen=True):
@@ -135,55 +147,75 @@ def host_list(source: CollectionSource, *, words: str, sort: HostSort, up: bool,
 
 def host_page(source: CollectionSource, name: str) -> HostPage:
     """One host by its origin, such as `https://example.org`."""
-    host = next((each for each in source.hosts() if each.host == name), None)
-    if host is None:
-        raise NoPage(f"{name} is not known to this collection")
-    with open_to_read(source.path) as store:
-        tree = url_tree(store, f"{name}/", rows=TREE_ROWS)
+    with source.store() as store:
+        host = host_named(store, name)
+        if host is None:
+            raise NoPage(f"{name} is not known to this collection")
+        timeline = host_timeline(store, name)
         entries = islice(host_retries(store, name), RETRIES_SHOWN)
         retries = [HostRetry(f"{name}{each.path}", each.tries, each.failed, each.due_unix) for each in entries]
+        shard = shard_of(store, name)
+    tree = source.ask_slowly(f"tree {name}", lambda store: url_tree(store, f"{name}/", rows=TREE_ROWS))
     said = source.ask(lambda collection: collection.why(f"{name}/robots.txt"))
-    return HostPage(host, tree, said.says, retries)
+    return HostPage(host, timeline, tree, said.says, retries, shard)
 
 
-def shard_list(source: CollectionSource) -> list[ShardView]:
-    """Every shard of the collection that is on this machine; none where it has no shards."""
-    found = list[ShardView]()
-    for path in source.shards:
-        with open_to_read(path) as store:
-            stats, samples = stats_of(store), load_timeline(store.state).samples
-        running = is_crawled(path)
-        found.append(
-            ShardView(
-                name=path.name,
-                state=crawl_state(stats, is_running=running),
-                pages=stats.pages,
-                queued=stats.queued,
-                failed=sum(stats.failed.values()),
-                hosts=stats.hosts,
-                pages_per_s=stats.pages_per_s if running else 0.0,
-                bytes=stats.bytes,
-                memory_bytes=stats.memory_bytes if running else 0,
-                pace=stats.standing or stats.pace if running else "",
-                seen_s=samples[-1].at_unix if samples else 0.0,
-            )
-        )
-    return found
+class ShardPage(msgspec.Struct, frozen=True):
+    """All shards: those on this machine with their counts, and what moves between them."""
+
+    shards: list[ShardView]
+    epoch: int = 0
+    move: str = ""
+    elsewhere: Sequence[ShardReport] = ()
 
 
-def copies_of(source: CollectionSource, url: str) -> Sequence[DuplicatePage]:
-    """The cluster of copies and near-copies that a page is in; nothing where it is in none. It reads the whole
-    collection: some seconds for a hundred thousand pages."""
+def shard_page(source: CollectionSource) -> ShardPage:
+    """Every shard of the collection; none where it has no shards."""
+    status = load_coordinator_status(source.path) if source.is_crawled else None
+    reports = {each.name: each for each in status.shards} if status else {}
+    if not source.shards:
+        return ShardPage([])
+    with source.store() as store:
+        shards = store.shards if isinstance(store, JoinedCollection) else []
+        found = [_shard_view(each, reports.pop(each.path.name, None)) for each in shards]
+    if status is None:
+        return ShardPage(found)
+    return ShardPage(found, status.epoch, status.move, tuple(reports.values()))
 
-    def ask(collection: Collection) -> Sequence[DuplicatePage]:
-        wanted = collection.why(url).url
-        for _, pages in groupby(collection.duplicates(), key=attrgetter("cluster")):
+
+def _shard_view(shard: CollectionStore, report: ShardReport | None) -> ShardView:
+    stats, samples = stats_of(shard), load_timeline(shard.state).samples
+    return ShardView(
+        name=shard.path.name,
+        state=crawl_state(stats, is_running=is_crawled(shard.path)),
+        pages=stats.pages,
+        queued=stats.queued,
+        failed=sum(stats.failed.values()),
+        hosts=stats.hosts,
+        pages_per_s=stats.pages_per_s,
+        bytes=stats.bytes,
+        memory_bytes=stats.memory_bytes,
+        pace=stats.standing or stats.pace,
+        seen_s=samples[-1].at_unix if samples else 0.0,
+        report=report,
+    )
+
+
+def copies_of(source: CollectionSource, url: str) -> Sequence[DuplicatePage] | None:
+    """The cluster of copies and near-copies that a page is in; nothing where it is in none, and None while the whole
+    collection is being read: some seconds for a hundred thousand pages."""
+    wanted = source.ask(lambda collection: collection.why(url).url)
+
+    def ask(store: CollectionStore) -> Sequence[DuplicatePage]:
+        from lycosa.duplicates import duplicate_pages  # lazy: NumPy, 0.1 s
+
+        for _, pages in groupby(duplicate_pages(store.state), key=attrgetter("cluster")):
             found = list(pages)
             if any(page.url == wanted for page in found):
                 return found[:LINKS_SHOWN]
         return ()
 
-    return source.ask(ask)
+    return source.ask_slowly(f"copies {wanted}", ask)
 
 
 def url_page(source: CollectionSource, url: str) -> UrlPage:
@@ -195,7 +227,7 @@ def url_page(source: CollectionSource, url: str) -> UrlPage:
 
     page = source.ask(ask)
     try:
-        with open_to_read(source.path) as store:
+        with source.store() as store:
             return msgspec.structs.replace(page, history=page_history(store, page.view.url))
     except SettingsError:  # it was never fetched
         return page
@@ -212,7 +244,7 @@ def change_list(
 
 def change_page(source: CollectionSource, url: str, old: int | None, new: int | None) -> PageHistory:
     """The versions of a page and the difference of two of them."""
-    with open_to_read(source.path) as store:
+    with source.store() as store:
         return page_history(store, url, old=old, new=new)
 
 
@@ -229,16 +261,35 @@ def search_page(
         raise SettingsError(str(error)) from error
 
 
-def url_list(source: CollectionSource, wanted: KnownUrlFilter, *, offset: int, limit: int) -> list[KnownUrl]:
-    """Known URLs in the order of hosts and paths."""
-    with open_to_read(source.path) as store:
-        return list(islice(list_urls(store, wanted), offset, offset + limit))
+def url_list(source: CollectionSource, wanted: KnownUrlFilter, *, after: str, limit: int) -> UrlListing:
+    """Known URLs in the order of hosts and paths, behind the URL `after`."""
+    with source.store() as store:
+        return list_urls_after(store, wanted, after, most=limit)
 
 
 def tree_of(source: CollectionSource, prefix: str) -> Sequence[Branch]:
     """The known URLs below a prefix as a tree, the largest branches."""
-    with open_to_read(source.path) as store:
+    with source.store() as store:
         return url_tree(store, prefix, rows=TREE_ROWS)
+
+
+class RankedPages(msgspec.Struct, frozen=True):
+    """The most important pages, and the ranks of all of them, the highest first."""
+
+    first: Sequence[Ranked]
+    ranks: Sequence[float]
+
+
+def ranked_list(source: CollectionSource) -> RankedPages | None:
+    """The pages by rank; None while the ranks are being computed."""
+
+    def ask(store: CollectionStore) -> RankedPages:
+        ranks, _ = rank_pages(store)
+        return RankedPages(
+            list(ranked_pages(store, ranks, most=RANKED_SHOWN)), sorted(ranks.ranks.tolist(), reverse=True)
+        )
+
+    return source.ask_slowly("ranks", ask)
 
 
 def neighbourhood(source: CollectionSource, url: str) -> Neighbourhood:
@@ -253,7 +304,7 @@ def setting_list(source: CollectionSource) -> list[SettingView]:
     """Every setting of the collection."""
     values = source.settings().as_dict()
     return [
-        SettingView(name, _plain(values[name]), about.help, about.group, name in STEERED_SETTINGS, about.choices)
+        SettingView(name, _plain(values[name]), about.help, about.group, about.is_steered, about.choices)
         for name, about in SETTINGS.items()
     ]
 

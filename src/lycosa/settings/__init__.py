@@ -30,10 +30,20 @@ from lycosa.settings.sources import (
     read_fields_file,
     read_file,
     reference,
+    save_settings,
     settings_of_folder,
     to_toml,
 )
-from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, read_render_step, seconds, seed
+from lycosa.settings.values import (
+    InvalidValue,
+    read_group,
+    read_host_pages,
+    read_letter,
+    read_place,
+    read_render_step,
+    seconds,
+    seed,
+)
 from lycosa.settings.watching import WatchRule, read_rule
 
 __all__ = [
@@ -55,6 +65,7 @@ __all__ = [
     "read_fields_file",
     "read_file",
     "read_group",
+    "read_host_pages",
     "read_letter",
     "read_login",
     "read_place",
@@ -65,6 +76,7 @@ __all__ = [
     "references",
     "replace_references",
     "save_secrets",
+    "save_settings",
     "seconds",
     "seed",
     "settings_of_folder",

@@ -36,6 +36,7 @@ class NamedSettings(TypedDict, total=False):
     time_s: float | None
     bytes: int | None
     pages_per_host: int | None
+    host_pages: Sequence[str]
     host_depth: int | None
     wait: bool
     fail_on_limit: bool

@@ -41,6 +41,9 @@ class Setting:
     option: str | None
     metavar: str
     is_common: bool  # stands before the groups in the help of `lycosa crawl`
+    is_steered: bool = (
+        False  # may be changed while a crawl runs; others decide how a collection is kept, or whom it asks
+    )
     choices: tuple[str, ...] = ()
 
     @property
@@ -67,8 +70,17 @@ class SettingGroup:
         option: str | None = "",
         metavar: str = "",
         common: bool = False,
+        steered: bool = False,
     ) -> T:
-        about = Setting(group=self.title, read=read, help=help, option=option, metavar=metavar, is_common=common)
+        about = Setting(
+            group=self.title,
+            read=read,
+            help=help,
+            option=option,
+            metavar=metavar,
+            is_common=common,
+            is_steered=steered,
+        )
         made: T = dataclasses.field(default=default, metadata={"setting": about})
         return made
 
@@ -111,18 +123,20 @@ class CrawlSettings:
         v.one_of(Scope),
         "Follow links to the seed's host, its domain, its folder (prefix), or anywhere (any).",
         common=True,
+        steered=True,
     )
     include: tuple[str, ...] = WHERE(
         (),
         v.each(v.pattern),
         "Crawl only URLs that match a pattern: * is any text, '/blog/*' looks at the path alone.",
         metavar="PATTERN",
+        steered=True,
     )
     exclude: tuple[str, ...] = WHERE(
-        (), v.each(v.pattern), "Skip URLs that match a pattern: '*.pdf'.", metavar="PATTERN"
+        (), v.each(v.pattern), "Skip URLs that match a pattern: '*.pdf'.", metavar="PATTERN", steered=True
     )
     skip_extensions: tuple[str, ...] = WHERE(
-        (), v.each(v.extension), "Skip documents with these extensions: zip.", option=None
+        (), v.each(v.extension), "Skip documents with these extensions: zip.", option=None, steered=True
     )
     types: tuple[str, ...] = WHERE(
         (),
@@ -130,9 +144,10 @@ class CrawlSettings:
         "Keep only documents of this media type: 'text/*', image/png.",
         option="--type",
         metavar="PATTERN",
+        steered=True,
     )
     external: bool = WHERE(False, v.flag, "Check links that leave the scope, without following them.")
-    images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.")
+    images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.", steered=True)
     requisites: bool = WHERE(
         False,
         v.flag,
@@ -150,11 +165,12 @@ class CrawlSettings:
         option="--render-step",
         metavar="STEP",
     )
-    sitemaps: bool = WHERE(True, v.flag, "Read the sitemaps of hosts.")
+    sitemaps: bool = WHERE(True, v.flag, "Read the sitemaps of hosts.", steered=True)
     mine: Mining = WHERE(
         "ancestors",
         v.one_of(Mining),
         "Guess URLs that nobody links to (off; ancestors: folders above known URLs; all: numbered series as well).",
+        steered=True,
     )
     tables: TableUse = WHERE(
         "auto",
@@ -170,8 +186,11 @@ class CrawlSettings:
         "Choose a walk (breadth, top-window, leaf-window), a ranking (internal-first, pvalue, rank, topic), or both: "
         "rank+top-window.",
         metavar="NAME",
+        steered=True,
     )
-    topic: str = ORDER("", v.text, "Fetch pages about these words first: 'solar power storage'.", metavar="WORDS")
+    topic: str = ORDER(
+        "", v.text, "Fetch pages about these words first: 'solar power storage'.", metavar="WORDS", steered=True
+    )
     topic_pages: tuple[str, ...] = ORDER(
         (), v.each(v.text), "Fetch pages like the one in this file first.", option="--topic-page", metavar="FILE"
     )
@@ -189,13 +208,16 @@ class CrawlSettings:
         metavar="CHARS",
     )
 
-    pages: int | None = LIMITS(None, v.or_none(v.whole(1)), "Stop after this many pages.", metavar="N", common=True)
+    pages: int | None = LIMITS(
+        None, v.or_none(v.whole(1)), "Stop after this many pages.", metavar="N", common=True, steered=True
+    )
     depth: int | None = LIMITS(
         None,
         v.or_none(v.whole(0)),
         "Follow at most this many links in a row from a seed; 0 fetches the seeds alone.",
         metavar="N",
         common=True,
+        steered=True,
     )
     time_s: float | None = LIMITS(
         None,
@@ -203,24 +225,34 @@ class CrawlSettings:
         "Stop after this time: 90, 10m or 2h; with --keep-fresh each run has that long.",
         metavar="TIME",
         common=True,
+        steered=True,
     )
     bytes: int | None = LIMITS(
-        None, v.or_none(v.size(1)), "Stop when this much was received: 500MB or 2GiB.", metavar="SIZE"
+        None, v.or_none(v.size(1)), "Stop when this much was received: 500MB or 2GiB.", metavar="SIZE", steered=True
     )
     pages_per_host: int | None = LIMITS(
-        None, v.or_none(v.whole(1)), "Keep at most this many pages of one host.", metavar="N"
+        None, v.or_none(v.whole(1)), "Keep at most this many pages of one host.", metavar="N", steered=True
+    )
+    host_pages: tuple[str, ...] = LIMITS(
+        (),
+        v.each(v.host_pages),
+        "Keep at most this many pages of each matching host, whatever --pages-per-host says: '*.example.org=500'.",
+        metavar="PATTERN=N",
+        steered=True,
     )
     host_depth: int | None = LIMITS(
         None,
         v.or_none(v.whole(0)),
         "Follow at most this many links in a row within a host, from the page where the crawl entered it.",
         metavar="N",
+        steered=True,
     )
     wait: bool = LIMITS(
         False,
         v.flag,
         "Keep waiting for hosts that are down or ask for a pause of more than 15 minutes; otherwise the crawl ends "
         "when only such hosts are left.",
+        steered=True,
     )
     fail_on_limit: bool = LIMITS(False, v.flag, "Exit with code 3 if one of these limits ended the crawl.")
 
@@ -232,6 +264,7 @@ class CrawlSettings:
         "of all pages.",
         option="--budget",
         metavar="N",
+        steered=True,
     )
     schedule: Schedule = FRESHNESS(
         "harmonic",
@@ -274,24 +307,28 @@ class CrawlSettings:
         "Pause this long between two requests to the same host: 1, 500ms.",
         metavar="TIME",
         common=True,
+        steered=True,
     )
     per_host: int = POLITENESS(
         1,
         v.whole(1, 10_000),
         "Send a host at most this many requests at a time; more than 1 only to hosts of your own.",
         metavar="N",
+        steered=True,
     )
     ip_delay_s: float = POLITENESS(
         0.0,
         v.seconds(0),
         "Pause this long between two requests to the same IP address, whatever hosts share it.",
         metavar="TIME",
+        steered=True,
     )
     per_ip: int = POLITENESS(
         4,
         v.whole(1, 10_000),
         "Send an IP address at most this many requests at a time, but never fewer than --per-host.",
         metavar="N",
+        steered=True,
     )
     groups: tuple[str, ...] = POLITENESS(
         (),
@@ -300,10 +337,16 @@ class CrawlSettings:
         "'domain=1/0' does it for every registrable domain.",
         option="--group",
         metavar="PATTERN=N/TIME",
+        steered=True,
     )
     agent: str = POLITENESS("lycosa", v.product, "Use this name in requests and in robots.txt.", metavar="NAME")
     contact: str | None = POLITENESS(
-        None, v.or_none(v.contact), "Tell every host where its owner can reach you.", metavar="URL|EMAIL", common=True
+        None,
+        v.or_none(v.contact),
+        "Tell every host where its owner can reach you.",
+        metavar="URL|EMAIL",
+        common=True,
+        steered=True,
     )
     bot_key: str = POLITENESS(
         "",
@@ -326,7 +369,9 @@ class CrawlSettings:
         v.one_of(UsePurpose),
         "Say what the pages are for: those whose publishers forbid that are not fetched, or not kept.",
     )
-    nofollow: bool = POLITENESS(True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None)
+    nofollow: bool = POLITENESS(
+        True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None, steered=True
+    )
 
     keep: tuple[str, ...] = KEEPING(
         (),
@@ -432,12 +477,20 @@ class CrawlSettings:
         metavar="FILE",
     )
 
-    transfers: int = NETWORK(500, v.whole(1, 100_000), "Run at most this many requests at a time.", option=None)
-    bandwidth_bytes_s: int | None = NETWORK(
-        None, v.or_none(v.size(1)), "Receive at most this much a second over all requests: 2MB.", metavar="SIZE"
+    transfers: int = NETWORK(
+        500, v.whole(1, 100_000), "Run at most this many requests at a time.", option=None, steered=True
     )
-    total_s: float = NETWORK(120.0, v.seconds(0.001), "Give a response up that takes longer than this.", option=None)
-    body_bytes: int = NETWORK(10 * MB, v.size(1), "Keep at most this much of one body.", option=None)
+    bandwidth_bytes_s: int | None = NETWORK(
+        None,
+        v.or_none(v.size(1)),
+        "Receive at most this much a second over all requests: 2MB.",
+        metavar="SIZE",
+        steered=True,
+    )
+    total_s: float = NETWORK(
+        120.0, v.seconds(0.001), "Give a response up that takes longer than this.", option=None, steered=True
+    )
+    body_bytes: int = NETWORK(10 * MB, v.size(1), "Keep at most this much of one body.", option=None, steered=True)
     proxies: tuple[str, ...] = NETWORK(
         (),
         c.lines_of(c.proxy),

@@ -77,6 +77,13 @@ def settings_of_folder(folder: Path) -> SettingsSource | None:
     return read_file(file) if os.path.lexists(file) else None
 
 
+def save_settings(folder: Path, settings: CrawlSettings) -> None:
+    """Replaces the settings of the shards in a folder, as a whole."""
+    new = folder / f"{SETTINGS_FILE}.new"
+    new.write_text(to_toml(settings))
+    new.replace(folder / SETTINGS_FILE)
+
+
 def from_environment(environ: Mapping[str, str]) -> SettingsSource:
     """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, fields by `;`, empty variables
     not set."""

@@ -227,6 +227,24 @@ def read_group(value: str) -> tuple[str, int, float]:
     return found
 
 
+def host_pages(value: str) -> str:
+    """Hosts that have a limit of pages of their own: PATTERN=N."""
+    pattern, pages = read_host_pages(value)
+    return f"{pattern}={pages}"
+
+
+def read_host_pages(value: str) -> tuple[str, int]:
+    """The pattern and the number of pages of such a limit."""
+    pattern, _, pages = value.rpartition("=")
+    try:
+        found = pattern.strip().lower(), whole(1)(pages)
+    except InvalidValue:
+        found = "", 0
+    if not found[0]:
+        raise InvalidValue("it must be a pattern and a number of pages, such as *.example.org=500")
+    return found
+
+
 def place(value: str) -> str:
     """A range of addresses and the name of where it is: RANGE=PLACE."""
     network, name = read_place(value)

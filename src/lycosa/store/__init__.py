@@ -38,6 +38,7 @@ from lycosa.store.central import (
     require_store,
 )
 from lycosa.store.collection import (
+    LOG_FILE,
     MOVED_RECORD,
     CollectionStore,
     JoinedCollection,
@@ -121,8 +122,8 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
-    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "FORGOTTEN_FILE", "MOVED_RECORD", "REDIRECTS", "SELF_CANONICAL",
-    "SHARDED_FILE",
+    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "FORGOTTEN_FILE", "LOG_FILE", "MOVED_RECORD", "REDIRECTS",
+    "SELF_CANONICAL", "SHARDED_FILE",
     "SHARDS_FOLDER", "SITEMAP", "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore",
     "CollectionStore", "Fetched", "Forgotten", "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow",
     "MovedRecord", "OriginalRecord", "PageHead", "PageRow", "PatchBase", "RecordLeftOut", "RevisitProfile", "State",

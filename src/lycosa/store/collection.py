@@ -47,11 +47,12 @@ from lycosa.store.warc_read import WarcLocation, WarcRecord, read_record_id
 # Raised when an older Lycosa could no longer read what this one writes.
 FORMAT = 2
 
-_MARKER, _LOCK, _SETTINGS, _LOG = "lycosa.format", "lycosa.lock", "lycosa.toml", "log.jsonl"
+_MARKER, _LOCK, _SETTINGS = "lycosa.format", "lycosa.lock", "lycosa.toml"
+LOG_FILE = "log.jsonl"
 _NEW_SUFFIX = ".new"
 _STATE, _WARC = "state", "warc"
 # What an unfinished creation can have left; anything else in a folder without a marker is not ours to touch.
-_OURS = {_LOCK, _STATE, _WARC, _SETTINGS, _LOG, _MARKER + _NEW_SUFFIX, _SETTINGS + _NEW_SUFFIX}
+_OURS = {_LOCK, _STATE, _WARC, _SETTINGS, LOG_FILE, _MARKER + _NEW_SUFFIX, _SETTINGS + _NEW_SUFFIX}
 _MARKER_WORDS = "lycosa collection, format "
 
 _FORMAT_KEY = b"format"
@@ -165,7 +166,7 @@ class CollectionStore:
 
     @property
     def log_path(self) -> Path:
-        return self.path / _LOG
+        return self.path / LOG_FILE
 
     def save_settings(self, text: str) -> None:
         """Replaces the settings file; a crash leaves the old one or the new one."""

@@ -26,6 +26,7 @@ from lycosa.cluster.outbox import Message, Reply
 from lycosa.cluster.ray import CALL_TIMEOUT_S, machine_addresses, machine_places
 from lycosa.cluster.ray.agent import AgentActor, actor_options, agent_name, await_answer, coordinator_name, own_address
 from lycosa.cluster.recrawl import ShardedRecrawl
+from lycosa.cluster.status_file import StatusFile
 from lycosa.cluster.termination import MemberFailure, MemberHealth
 from lycosa.crawl import CrawlStats, Inbox
 from lycosa.errors import ClusterError, LycosaError
@@ -72,7 +73,7 @@ class CoordinatorProcess:
         self._crawl, self._folder = crawl, Path(folder)
         self._is_detached, self._is_elastic, self._next_machines_s = is_detached, is_elastic, 0.0
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds, recrawl=recrawl)
-        self._inbox = Inbox(self._folder)
+        self._inbox, self._status_file = Inbox(self._folder), StatusFile(self._folder)
         self._agents: dict[str, Any] = {}
         self._health = MemberHealth()
         self._started: set[str] = set()
@@ -163,6 +164,7 @@ class CoordinatorProcess:
                 self._handing_out = asyncio.get_running_loop().create_task(self._hand_out_added_urls())
             self._use_new_machines()
             self._check_failure()
+            self._status_file.write(self._coordinator)
             await asyncio.sleep(WATCH_S)
 
     def _use_new_machines(self) -> None:

@@ -22,6 +22,9 @@ function ownTime(root = document) {
 
 for (const each of all("option[data-at]")) each.textContent = each.textContent.split(" · ")[0] + " · " + new Date(each.dataset.at).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
 
+// Sentences of the server name times in UTC.
+for (const each of all(".says li")) each.textContent = each.textContent.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, (at) => new Date(at.replace(" ", "T")).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }));
+
 function toast(words, undo) {
   const box = document.getElementById("toast");
   box.textContent = words;
@@ -46,9 +49,7 @@ let wasBeginning = document.querySelector(".state [data-fact=state]")?.textConte
 
 function show(facts) {
   if (wasBeginning && facts.state !== "beginning") { location.reload(); return; }
-  const values = { ...facts };
-  if (!facts.is_crawled) { values.pages_per_s = 0; values.bytes_per_s = 0; }
-  for (const each of all("[data-fact]")) { const value = values[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : value; }
+  for (const each of all("[data-fact]")) { const value = facts[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : value; }
   for (const each of all("[data-state]")) each.className = "dot " + facts.state;
   for (const each of all("[data-when]")) each.hidden = !each.dataset.when.split(" ").includes(facts.state);
   for (const each of all("[data-left]")) each.textContent = typeof facts.left_s === "number" ? `, ${shown(facts.left_s, "span")} left` : "";
@@ -74,16 +75,16 @@ const SVG = "http://www.w3.org/2000/svg";
 function svg(name, attributes, words) { const made = document.createElementNS(SVG, name); for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); if (words !== undefined) made.textContent = words; return made; }
 
 function drawChart(figure, points) {
-  const key = figure.dataset.chart, form = figure.dataset.form, width = 320, height = 92, left = 4, bottom = 14, top = 14;
+  const key = figure.dataset.chart, form = figure.dataset.form, width = Math.max(200, figure.clientWidth - 24), height = 92, left = 4, bottom = 14, top = 14;
   const known = points.filter((point) => typeof point[key] === "number");
   figure.querySelector("svg")?.remove();
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: "none" });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   figure.append(picture);
   if (known.length < 2) { picture.append(svg("text", { x: left, y: height / 2 }, "too few samples yet")); return; }
   const start = known[0].at_unix, end = known[known.length - 1].at_unix, most = Math.max(...known.map((point) => point[key]), 1e-9);
   const x = (point) => left + ((width - 2 * left) * (point.at_unix - start)) / Math.max(end - start, 1e-9), y = (point) => top + (height - top - bottom) * (1 - point[key] / most);
   let path = "", pen = false;
-  for (const point of points) { if (typeof point[key] !== "number") { pen = false; continue; } path += `${pen ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}`; pen = true; }
+  for (const point of points) { if (typeof point[key] !== "number") { pen = false; continue; } path += `${pen ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}${pen ? "" : "h0"}`; pen = true; }
   picture.append(svg("line", { class: "axis", x1: left, x2: width - left, y1: height - bottom, y2: height - bottom }));
   picture.append(svg("path", { class: "line", d: path }));
   const last = known[known.length - 1][key];
@@ -93,12 +94,7 @@ function drawChart(figure, points) {
   picture.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: now ${shown(last, form)}, at most ${shown(most, form)}`);
 }
 
-async function refreshCharts() {
-  try {
-    const answer = await fetch("/api/v1/timeline?points=300");
-    if (answer.ok) { const points = await answer.json(); for (const figure of all("[data-chart]")) drawChart(figure, points); }
-  } catch { /* the next try may find it */ }
-}
+function drawCharts(points, root = document) { for (const figure of all("[data-chart]", root)) drawChart(figure, points); }
 
 function drawScatter(figure) {
   const points = JSON.parse(figure.dataset.scatter).map(([x, y]) => [Math.log10(x), Math.log10(y)]);
@@ -112,9 +108,11 @@ function drawScatter(figure) {
 
 ownTime();
 for (const figure of all("[data-scatter]")) drawScatter(figure);
+for (const charts of all("[data-moments]")) drawCharts(JSON.parse(charts.dataset.moments), charts);
 for (const button of all("[data-steer]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/steer", { action: button.dataset.steer }); };
 for (const button of all("[data-recrawl]")) button.onclick = () => { if (confirm(button.dataset.confirm)) post("/recrawl", { everything: button.dataset.recrawl === "all" }); };
-for (const button of all("[data-host]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/hosts/steer", { host: button.dataset.host, action: button.dataset.act }); };
+for (const button of all("[data-host]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/hosts/steer", { host: button.dataset.host, action: button.dataset.act }, true); };
+for (const form of all("[data-host-limit]")) form.onsubmit = (event) => { event.preventDefault(); post("/hosts/steer", { host: form.dataset.hostLimit, action: "limit", pages: Number(form.elements.pages.value) }, true); };
 for (const form of all("[data-seeds]")) form.onsubmit = async (event) => { event.preventDefault(); const field = form.elements.urls; if (await post("/seeds", { urls: field.value.split(/\s+/).filter(Boolean) })) field.value = ""; };
 for (const form of all("[data-set]")) form.onsubmit = (event) => {
   event.preventDefault();
@@ -127,8 +125,7 @@ document.addEventListener("keydown", (event) => { if (event.key === "/" && !/^(I
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/api/v1/events");
   events.addEventListener("status", (event) => show(JSON.parse(event.data)));
+  events.addEventListener("timeline", (event) => drawCharts(JSON.parse(event.data)));
   events.addEventListener("problem", (event) => { for (const each of all("[data-fact=sentence]")) each.textContent = JSON.parse(event.data).says; });
   events.onerror = () => { for (const each of all("[data-state]")) each.className = "dot problem"; };
-  refreshCharts();
-  setInterval(refreshCharts, 5000);
 }

@@ -1,0 +1,36 @@
+"""Answers that take long are made beside the pages, once."""
+
+import threading
+
+import pytest
+
+from lycosa.errors import SettingsError
+from lycosa.serve.kept import SlowAnswers
+
+
+def test_whoever_asks_for_a_slow_answer_is_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, may_end, made = SlowAnswers(), threading.Event(), list[int]()
+
+    def make() -> int:
+        may_end.wait()
+        made.append(1)
+        return 7
+
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.0)
+    assert answers.ask("ranks", make) is None
+    assert answers.ask("ranks", make) is None
+    may_end.set()
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    assert answers.ask("ranks", make) == 7
+    assert made == [1]
+    assert answers.ask("ranks", lambda: 8, anew=True) == 8
+
+
+def test_what_goes_wrong_is_told_to_whoever_asks_and_tried_again() -> None:
+    def fail() -> int:
+        raise SettingsError("it cannot be")
+
+    answers = SlowAnswers()
+    with pytest.raises(SettingsError, match="cannot be"):
+        answers.ask("ranks", fail)
+    assert answers.ask("ranks", lambda: 7) == 7
