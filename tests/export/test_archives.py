@@ -22,7 +22,7 @@ from warcio.checker import Checker  # type: ignore[import-untyped]
 
 from lycosa.errors import LycosaError
 from lycosa.importing import import_archives
-from lycosa.inspect import StoredPages, open_to_read
+from lycosa.inspect import StoredPages, open_to_read, stats_of
 from lycosa.store import CollectionStore, WarcReader, open_central_store, remember_store, upload_warc, warc_path
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from lycosa.web import parse_url, surt_key, three_letters
@@ -89,7 +89,7 @@ def test_warc_is_valid_and_has_whole_exchanges(versioned: Path, tmp_path: Path) 
     assert records[0].type == "warcinfo"
     answers = {each.url: each for each in records if each.type == "response"}
     assert answers.keys() == {
-        *(SITE, f"{SITE}b", f"{SITE}copy", f"{SITE}old", f"{SITE}packed", f"{SITE}later"),
+        *(SITE, f"{SITE}b", f"{SITE}copy", f"{SITE}old", f"{SITE}gone", f"{SITE}packed", f"{SITE}later"),
         "https://other.example/",
     }
     assert answers[f"{SITE}copy"].http()[1] == page("A page that stays"), "a copy has its body"
@@ -163,6 +163,23 @@ def test_cdxj_is_sorted_and_every_line_leads_to_its_record(versioned: Path, tmp_
         assert key == surt(about["url"])
         if about["digest"] != "-":
             assert found.rec_headers["WARC-Payload-Digest"] == about["digest"]
+
+
+def test_error_answers_are_in_every_index_and_copy_of_the_archive(versioned: Path, tmp_path: Path) -> None:
+    wacz = exported(versioned, "wacz", tmp_path / "o.wacz", "--status", "404")
+    warc = exported(versioned, "warc", tmp_path / "o.warc.gz", "--status", "4xx")
+
+    with zipfile.ZipFile(wacz) as package:
+        indexes = gzip.decompress(package.read("indexes/index.cdx.gz")), package.read("pages/pages.jsonl")
+    for text in (indexes[0].decode(), exported(versioned, "cdxj", tmp_path / "o.cdxj").read_text()):
+        [line] = [line for line in text.splitlines() if "/gone" in line]
+        about = json.loads(line.split(" ", 2)[2])
+        assert (about["url"], about["status"], about["mime"]) == (f"{SITE}gone", "404", "text/html")
+    assert b"/gone" not in indexes[1], "it is no page"
+    found = import_archives([warc], tmp_path / "again")
+    assert (found.imported, found.problems) == (1, [])
+    with open_to_read(tmp_path / "again") as collection:
+        assert stats_of(collection).failed == {"404": 1}
 
 
 _PIECES = st.sampled_from(

@@ -17,6 +17,7 @@ SITE, OTHER, GONE = "https://shop.example", "https://partner.example", "https://
 HOSTS = {"shop.example": "127.0.0.1", "partner.example": "127.0.0.2"}
 SLOW = {"/slow": 3.5}
 USUAL_S = 0.1
+TYPES = {"xml": "application/xml", "txt": "text/plain", "css": "text/css", "png": "image/png", "js": "text/javascript"}
 
 
 def page(
@@ -47,7 +48,7 @@ LINKED = (
     "links moved chain loop private wide slow plain plain-copy untitled blank-title double-1 double-2 long-title"
     " undescribed double-about-1 double-about-2 long-about two-titles no-heading two-headings insecure pictures"
     " c-broken c-moved c-blocked c-noindex c-loop-1 c-loop-2 c-chain c-middle c-two noindex-elsewhere noindex"
-    " canonical-home copy-with-canonical de en fr it level-1 listed-moved to-broken near-1 near-2 private-listed"
+    " canonical-home copy-with-canonical styled drawn de en fr it level-1 listed-moved to-broken near-1 near-2 private-listed"
 ).split()
 PAGES: dict[str, str | int | tuple[int, str]] = {
     "/": page("home", *(link(f"/{path}", f"the {path}") for path in LINKED)),
@@ -92,6 +93,15 @@ PAGES: dict[str, str | int | tuple[int, str]] = {
     "/slow": page("slow"),
     "/insecure": page("insecure", f"<script src='http://shop.example/old.js'></script>{link('http://shop.example/')}"),
     "/pictures": page("pictures", "<img src=/a.png><img src=/b.png alt=''>"),
+    "/a.png": "picture a",
+    "/b.png": "picture b",
+    "/old.js": "run()",
+    "/styled": page("styled", head="<link rel=stylesheet href=/site.css><link rel=stylesheet href=/gone.css>"),
+    "/site.css": "@font-face { src: url(/gone.woff) } p { background: url(/a.png) }",
+    "/drawn": page("drawn", "<img src=/gone.png alt=drawn>", head="<link rel=stylesheet href=/gone.css>"),
+    "/gone.css": 404,
+    "/gone.png": 404,
+    "/gone.woff": 410,
     "/c-broken": page("cbroken", head=canonical("/missing")),
     "/c-moved": page("cmoved", head=canonical("/moved")),
     "/c-blocked": page("cblocked", head=canonical("/private")),
@@ -136,6 +146,9 @@ def expected(site: str = SITE) -> dict[str, set[tuple[str, str]]]:
     return {
         "broken-links": pairs(("links", "missing"), ("links", "fails")),
         "broken-external-links": pairs(("links", f"{OTHER}/missing"), ("links", f"{GONE}/")),
+        "broken-requisites": pairs(
+            ("styled", "gone.css"), ("drawn", "gone.css"), ("drawn", "gone.png"), ("site.css", "gone.woff")
+        ),
         "redirect-loops": own("loop", "loop-2"),
         "redirects-to-broken": pairs(("to-broken", "missing")),
         "redirect-chains": own("chain"),
@@ -202,7 +215,7 @@ class PlantedSite:
             found = ROBOTS if path == "/robots.txt" else f"<urlset>{SITEMAP}</urlset>"
         if request.url.startswith("http://"):
             found = (301, url)
-        fields = {"content-type": {".xml": "application/xml", ".txt": "text/plain"}.get(path[-4:], "text/html")}
+        fields = {"content-type": TYPES.get(path.rpartition(".")[2], "text/html")}
         status, body = (200, found) if isinstance(found, str) else (found if isinstance(found, int) else found[0], "")
         if isinstance(found, tuple):
             fields["location"] = found[1]

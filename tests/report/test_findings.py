@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.report import RULES, SiteReport, make_report
-from lycosa.report import survey as surveying
+from lycosa.report import RULES, SiteReport, make_report, reading
 from lycosa.report.findings import QUERIES
 from lycosa.report.rules import Need
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER
@@ -25,7 +24,7 @@ def pairs(report: SiteReport, name: str) -> set[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     into = tmp_path_factory.mktemp("planted") / "c"
-    crawl_planted(into)
+    crawl_planted(into, requisites=True)
     return into
 
 
@@ -55,6 +54,13 @@ def test_findings_say_the_words_of_links_and_what_is_wrong_with_their_targets(pl
         assert leads["/loop"] == "301, never arrives"
 
 
+def test_every_page_and_style_sheet_that_names_a_broken_file_is_told_with_what_is_wrong(planted: Path) -> None:
+    with make_report(planted) as report:
+        details = {row.target.removeprefix(SITE): row.detail for row in report.rows("broken-requisites")}
+        assert details == {"/gone.css": "404", "/gone.png": "404", "/gone.woff": "410"}
+        assert {row.target for row in report.rows("broken-links")} == {f"{SITE}/missing", f"{SITE}/fails"}
+
+
 def test_requisites_are_no_pages_and_no_orphans(tmp_path: Path) -> None:
     _, stats = crawl_site(tmp_path / "c", REQUISITES_SITE.get, requisites=True)
     with make_report(tmp_path / "c") as report:
@@ -67,7 +73,7 @@ def test_requisites_are_no_pages_and_no_orphans(tmp_path: Path) -> None:
 def test_report_read_by_workers_is_the_same(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with make_report(planted) as here:
         alone = {each.rule.name: list(here.rows(each.rule.name)) for each in here.findings}
-    monkeypatch.setattr(surveying, "MANY_PAGES", 1)
+    monkeypatch.setattr(reading, "MANY_DOCUMENTS", 1)
     with make_report(planted) as report:
         assert {each.rule.name: list(report.rows(each.rule.name)) for each in report.findings} == alone
 

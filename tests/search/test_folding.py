@@ -117,6 +117,15 @@ def test_only_some_pages_are_read_to_fold_others() -> None:
     assert len(heads) == 200 - MOST_READ
 
 
+def test_canonical_page_stands_for_its_near_copies_too(tmp_path: Path) -> None:
+    mirror = {"https://mirror.example/chairs": html(f"Chair chair chair. {TEXT}")}
+
+    found = search(tmp_path / "c", {**mirror, **variants(1), PAGE: html(TEXT)})
+
+    assert {result.url: (result.variants, result.near) for result in found.results} == {PAGE: (1, 1)}
+    assert found.folded == 2
+
+
 def test_page_with_the_same_text_stands_behind_the_first() -> None:
     folding = Folding(PageSource(lambda numbers: [None for _ in numbers], lambda number: 0))
 

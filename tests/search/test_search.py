@@ -280,19 +280,22 @@ def test_pages_with_the_same_main_text_are_folded(tmp_path: Path) -> None:
         assert view.search("title:3").results[0].url == "https://a.example/3", "it stands for itself where it is best"
 
 
-def test_result_whose_text_is_nearly_that_of_a_better_one_names_it(tmp_path: Path) -> None:
+def test_pages_with_nearly_the_same_text_are_one_result_unless_all_are_asked_for(tmp_path: Path) -> None:
     shop, text = Shop(tmp_path), " ".join(f"sentence {n} about the sun and its roofs" for n in range(200))
-    for name, body in (("a", text), ("b", f"{text} and more"), ("c", text[::-1] + " sun")):
+    bodies = {"a": text, "b": f"{text} and more", "again": f"{text} and more", "c": text[::-1] + " sun"}
+    for name, body in bodies.items():
         shop.page(f"https://a.example/{name}", f"<title>Sun</title><main>{body}</main>")
     shop.index()
     shop.close()
+
     with SearchView(tmp_path) as view:
-        near = {result.url: result.near for result in view.search("sun").results}
-    assert near["https://a.example/c"] == ""
-    assert sorted((near["https://a.example/a"], near["https://a.example/b"])) in (
-        ["", "https://a.example/a"],
-        ["", "https://a.example/b"],
-    )
+        found, every = view.search("sun"), view.search("sun", fold=False)
+
+    assert (found.total, found.folded, len(found.results)) == (2, 1, 2)
+    (head,) = [result for result in found.results if result.near]
+    assert {head.url, *head.near_urls} == {"https://a.example/a", "https://a.example/b"}
+    assert (every.total, every.folded, len(every.results)) == (3, 0, 3)
+    assert [result.copy_urls for result in every.results if result.copies] == [("https://a.example/again",)]
 
 
 def test_anchors_and_ranks_can_be_left_out(view: SearchView) -> None:

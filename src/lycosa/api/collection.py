@@ -167,21 +167,22 @@ class Collection:
         update: bool = True,
         as_of: str = "",
         facets: bool = False,
+        fold: bool = True,
     ) -> SearchResults:
         """The pages that a query finds, the best first, from `offset` on. With `update` the index is first brought up
         to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched. `as_of`
         is a date: the pages as they were then. With `facets` all matches are counted by host, language, type and
-        year."""
+        year. Without `fold` pages that say what a better one says are results of their own."""
         if past_time(as_of) is not None:
             with SearchView(self.path, as_of=as_of) as view:
-                return view.search(query, most=most, offset=offset, weights=weights, facets=facets)
+                return view.search(query, most=most, offset=offset, weights=weights, facets=facets, fold=fold)
         if update:
             update_index(self.path)
         if self._view is None:
             self._view = SearchView(self.path)
         elif update:
             self._view.refresh()
-        return self._view.search(query, most=most, offset=offset, weights=weights, facets=facets)
+        return self._view.search(query, most=most, offset=offset, weights=weights, facets=facets, fold=fold)
 
     def get(self, url: str, *, as_of: str = "") -> StoredPage:
         """A page as the archive holds it, or as it was at a date; raises `NoPage`, a LookupError, if it has none."""

@@ -68,6 +68,9 @@ def search(
     facets: Annotated[
         bool, typer.Option("--facets", help="Count all pages that match by host, language, type and year.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show copies and near-copies as well, not only the best of them.")
+    ] = False,
     update: Annotated[bool, typer.Option("--update/--no-update", help="Update the index first.")] = True,
     as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF.format("Search the collection as"))] = "",
     json: AsJson = False,
@@ -83,7 +86,8 @@ def search(
         update_index(into, progress=progress, note=note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
-        found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen, facets=facets)
+        offset = (page - 1) * rows
+        found = view.search(asked, most=rows, offset=offset, weights=chosen, facets=facets, fold=not everything)
     if json:
         say_json(found)
         return
@@ -91,7 +95,7 @@ def search(
         sys.stdout.buffer.write(msgspec.json.Encoder().encode_lines(found.results))
     else:
         for place, result in enumerate(found.results, found.offset + 1):
-            _show_one(place, result)
+            _show_one(place, result, names_copies=everything)
     if found.facets is not None and found.total:
         _show_facets(found.facets, sys.stderr if jsonl else sys.stdout)
     _sum_up(found)
@@ -172,6 +176,9 @@ def _show_facets(facets: Facets, stream: TextIO) -> None:
 def _sum_up(found: SearchResults) -> None:
     about = "" if found.is_exact else "about "
     line = f"{about}{counted(found.total, 'page')} in {1000 * found.seconds:.0f} ms"
+    if found.folded:
+        are = "is a copy" if found.folded == 1 else "are copies"
+        line += f"; {count(found.folded)} more {are}, --all shows them"
     if found.is_loose and found.total:
         line += "; no page has all of the words, these have most of them"
     if found.behind:
@@ -187,15 +194,17 @@ def _sum_up(found: SearchResults) -> None:
         note(f"did you mean: {found.suggestion}")
 
 
-def _show_one(place: int, result: SearchResult) -> None:
+def _show_one(place: int, result: SearchResult, *, names_copies: bool) -> None:
     mark = {"\1": "\x1b[1m", "\2": "\x1b[0m"} if sys.stdout.isatty() else {"\1": "*", "\2": "*"}
     encoding = sys.stdout.encoding
     print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
     others = f"  (+{count(result.copies)} the same)" if result.copies else ""
     others += f"  (+{count(result.alike)} with the same text)" if result.alike else ""
     others += f"  (+{count(result.variants)} that name it as canonical)" if result.variants else ""
-    others += f"  (nearly the text of {result.near})" if result.near else ""
+    others += f"  (+{count(result.near)} with nearly the same text)" if result.near else ""
     print(printable(f"     {result.url}{others}", encoding))
+    for url in result.copy_urls if names_copies else ():
+        print(printable(f"     = {url}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
     for line in textwrap.wrap(text, SNIPPET_COLUMNS):
         pieces = (mark.get(piece) or printable(piece, encoding) for piece in re.split("([\1\2])", line))

@@ -44,7 +44,7 @@ from lycosa.learning import TrapGuard, UrlMining
 from lycosa.records import Failure, Request, Response, Truncation
 from lycosa.settings import CrawlSettings
 from lycosa.store import REDIRECTS, SITEMAP, LinkRow, PageRow
-from lycosa.web import TOPIC_HEAD_BYTES, MediaKind, Purpose, objection, parse_url, url_key
+from lycosa.web import TOPIC_HEAD_BYTES, MediaKind, Purpose, identify_media, objection, parse_url, url_key
 
 # With --wait a host that the table would give up is asked again after this.
 PATIENT_WAIT_S = 300.0
@@ -85,12 +85,12 @@ class FailureHandler:
             _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             self._addresses.forget(host)
-        self._archive.keep_answer(lease, request, response)
+        ticket = self._archive.keep_answer(lease, request, response)
         wait_s, host_s = (None, 0.0) if self._is_past else self._waits(host, entry, response, rule)
         if wait_s is None:
             if give_up is not None:
                 give_up(lease, request, response, name)
-            self._give_up(lease, entry, response, rule, name, is_revisit=give_up is not None)
+            self._give_up(lease, entry, response, rule, name, ticket, is_revisit=give_up is not None)
             shard.release(lease, response, wait_s=host_s, reason=name)
             return True
         now = shard.now()
@@ -127,7 +127,15 @@ class FailureHandler:
         return retry_wait(rule, tried, random=shard.roll()), host_s
 
     def _give_up(
-        self, lease: Lease, entry: QueueEntry, response: Response, rule: RetryRule, name: str, *, is_revisit: bool
+        self,
+        lease: Lease,
+        entry: QueueEntry,
+        response: Response,
+        rule: RetryRule,
+        name: str,
+        ticket: int | None,
+        *,
+        is_revisit: bool,
     ) -> None:
         shard, host = self._shard, lease.host
         if rule.gives_up_on_host:
@@ -146,7 +154,8 @@ class FailureHandler:
         shard.counters.failed(name)
         host.count(failed=1)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
-        essence = SITEMAP if lease.kind is RequestKind.SITEMAP else ""
+        media = identify_media(response.headers.get("content-type"), b"")
+        essence = SITEMAP if lease.kind is RequestKind.SITEMAP else media.essence if ticket is not None else ""
         row = PageRow(
             response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
         )
@@ -154,7 +163,7 @@ class FailureHandler:
             row.requisite, _ = requisite_hops(entry.hops)
         row.is_external = lease.kind is RequestKind.EXTERNAL
         shard.linker.gone(lease.url, url_key(lease.url), row)
-        self._archive.write_row(lease, row, None)
+        self._archive.write_row(lease, row, ticket)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
 
 

@@ -7,6 +7,7 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.duplicates.clusters import DuplicatePage, Relation, duplicate_pages
+    from lycosa.duplicates.groups import NearGroups
     from lycosa.duplicates.index import SimHashIndex
     from lycosa.duplicates.known import KnownTexts
 
@@ -14,7 +15,12 @@ INDEX_FOLDER = "similar"  # in a collection: the texts that its crawl knows
 
 __getattr__ = open_lazily(
     __name__,
-    {"clusters": "DuplicatePage Relation duplicate_pages", "index": "SimHashIndex", "known": "KnownTexts"},
+    {
+        "clusters": "DuplicatePage Relation duplicate_pages",
+        "groups": "NearGroups",
+        "index": "SimHashIndex",
+        "known": "KnownTexts",
+    },
 )
 
-__all__ = ["INDEX_FOLDER", "DuplicatePage", "KnownTexts", "Relation", "SimHashIndex", "duplicate_pages"]
+__all__ = ["INDEX_FOLDER", "DuplicatePage", "KnownTexts", "NearGroups", "Relation", "SimHashIndex", "duplicate_pages"]

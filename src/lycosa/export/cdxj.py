@@ -58,10 +58,15 @@ class CdxLines:
         if not row.place:
             return None
         place = WarcLocation.unpack(row.place)
-        mime = REVISIT if is_copy and self._members.is_revisit(place) else row.essence or "unk"
+        mime = REVISIT if is_copy and self._members.is_revisit(place) else mime_of(row)
         return cdx_line(
             url, row.fetched_s, about_record(url, row, place, mime, warc_path(Path(), place.file_number).name)
         )
+
+
+def mime_of(row: PageRow) -> str:
+    """The media type of a row as an index names it: `unk` where the row does not know it."""
+    return "unk" if row.is_sitemap else row.essence or "unk"
 
 
 def about_record(url: str, row: PageRow, place: WarcLocation, mime: str, filename: str) -> CdxLine:

@@ -98,7 +98,7 @@ def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | Non
         row.location or None,
         b32encode(row.payload_sha1).decode() if row.payload_sha1 else None,
         (sent_type or "").partition(";")[0].strip() or None,
-        row.essence or None,
+        None if row.is_sitemap else row.essence or None,
         row.charset or None,
         language_code(language),
         row.truncated or None,

@@ -25,7 +25,7 @@ import msgspec
 from isal import isal_zlib
 
 from lycosa.errors import SettingsError, StoreError
-from lycosa.export.cdxj import CdxLines, about_record, cdx_line, version_lines
+from lycosa.export.cdxj import CdxLines, about_record, cdx_line, mime_of, version_lines
 from lycosa.export.format import ExportFormat, ExportSource, Shape
 from lycosa.export.members import ArchiveMembers
 from lycosa.export.output import Output, reported
@@ -104,7 +104,7 @@ class WaczArchive(ExportFormat):
         for index, member in enumerate(members):
             if index in at:
                 place = WarcLocation(0, self._copy.size, len(member))
-                about = about_record(page.url, page.row, place, page.row.essence or "unk", "data.warc.gz")
+                about = about_record(page.url, page.row, place, mime_of(page.row), "data.warc.gz")
                 line = cdx_line(page.url, page.row.fetched_s, about)
             self._copy.write(member)
         return line

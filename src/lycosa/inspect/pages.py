@@ -258,7 +258,7 @@ class StoredPages:
         """The page, or redirect, of a URL, as it is stored or as of a time; raises NoPage if there is none."""
         url = asked_url(self._collection, text)
         row = self._row(url_key(url.href), as_of)
-        if row is None or not (row.place or row.lacks_body):
+        if row is None or row.has_failed or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
             raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         page = StoredPage(url.href, row, self._contents, is_current=not as_of)

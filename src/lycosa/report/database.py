@@ -5,6 +5,7 @@
     alternate  its alternates by language        named   the URLs that <link> elements of other pages name
     listed     the URLs that sitemaps name
     link       the links to pages that are broken, redirect or are blocked
+    needs      the pages and style sheets that name a broken requisite
     redirect   where each redirect ends          finding what is wrong, a row for each page concerned
 
 URLs are joined by 64-bit hashes (`uid`). The folder is deleted when the database is closed. Filled by `report.survey`
@@ -29,7 +30,7 @@ _TABLES = """
         id integer primary key, uid integer, url text, folder text, file_num integer, state text, status integer,
         reason text, is_html integer, is_internal integer, is_seed integer, origin text, location text, leads integer,
         depth integer, size integer, took integer, noindex integer, title text, digest blob, place blob,
-        original integer, links integer default 0
+        original integer, is_style integer, links integer default 0
     );
     create table markup (
         id integer primary key, title_problem text, description text, description_problem text, h1 integer,
@@ -40,6 +41,7 @@ _TABLES = """
     create table named (target integer);
     create table listed (uid integer primary key);
     create table link (target integer, source integer, kind integer, words text);
+    create table needs (source integer, target integer);
     create table redirect (
         id integer primary key, hops integer, is_loop integer, end_id integer, last_id integer, path text
     );

@@ -43,6 +43,9 @@ QUERIES = {
     " order by t.id, s.id",
     "broken-external-links": f"select s.url, t.url, words, t.reason from {_LINKS} and t.state = 'broken'"
     " and not t.is_internal order by t.id, s.id",
+    "broken-requisites": "select s.url, t.url, '', t.reason from needs join page as t on t.uid = needs.target"
+    " join page as s on s.id = needs.source where t.state = 'broken' and not exists"
+    " (select 1 from link where link.target = t.id and link.source = s.file_num) order by t.id, s.id",
     "redirect-loops": "select url, '', '', path from redirect join page using (id) where is_loop and is_internal"
     " order by id",
     "redirects-to-broken": "select p.url, e.url, '', e.reason from redirect join page as p on p.id = redirect.id"

@@ -86,6 +86,8 @@ class SiteReport:
             return "no stored sitemap could be read"
         if rule.needs is Need.CLUSTERS and not survey.has_near:
             return "no page has enough text to be compared"
+        if rule.needs is Need.REQUISITES and not (survey.has_requisites and survey.has_bodies):
+            return "the crawl fetched nothing that pages need to be shown (crawl --requisites)"
         return ""
 
     @property

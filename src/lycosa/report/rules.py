@@ -32,6 +32,7 @@ class Need(StrEnum):
     TIMES = "times"
     SITEMAPS = "sitemaps"
     CLUSTERS = "clusters"
+    REQUISITES = "requisites"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -68,6 +69,12 @@ RULES = (
         "Pages link to a URL of another site that answered with an error, or not at all; crawl --external checks them.",
         "Link to where the content is now, or remove the link.",
         "target",
+    ),
+    Rule(
+        "broken-requisites", "Broken images, style sheets and scripts", _E,
+        "Pages or style sheets name an image, style sheet, script or font that answers with an error, or not at all.",
+        "Correct the address or remove it, or bring the file back.",
+        "target", Need.REQUISITES,
     ),
     Rule(
         "redirect-loops", "Redirects that never arrive", _E,

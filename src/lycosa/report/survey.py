@@ -7,7 +7,7 @@ what cannot be read is counted. Called by `report.making`.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from lycosa.inspect import settings_of
 from lycosa.records import Family
 from lycosa.recrawl import StoredDocuments
 from lycosa.report.database import ReportDatabase, signed, uid
-from lycosa.search import ArchiveWorkers, serve, stored_message
+from lycosa.report.reading import reading_archive
+from lycosa.report.requisites import read_broken_requisites
+from lycosa.search import serve, stored_message
 from lycosa.store import CollectionStore, PageRow, page_at, unpack_page
 from lycosa.web import (
     BUCKET_BYTES,
@@ -38,7 +40,6 @@ from lycosa.web import (
     url_key,
 )
 
-MANY_PAGES = 2_000  # from here on it pays to start workers
 AT_ONCE = 5_000  # rows that are written, and URLs whose links are read, at a time
 COUNTED_AT_ONCE = 50_000  # URLs whose links are counted
 _SET_LINKS = "update page set links = ? where id = ?"
@@ -74,6 +75,7 @@ class Survey(msgspec.Struct):
     has_bodies: bool = True
     has_times: bool = False
     has_near: bool = False
+    has_requisites: bool = False
     first_s: float = 0.0
     last_s: float = 0.0
 
@@ -86,6 +88,8 @@ def take_in(collection: CollectionStore, database: ReportDatabase, progress: Pro
     _read_sitemaps(collection, database, survey)
     _read_clusters(collection, database, survey)
     _read_bodies(collection, database, survey, progress or (lambda done, pages: None))
+    if survey.has_requisites and survey.has_bodies:
+        read_broken_requisites(database, collection.warc_folders)
     _read_links(collection, database)
     return survey
 
@@ -159,6 +163,7 @@ class _StateReader:
         page = page or PageRow(0, 0.0, known.depth if known else 0)
         url, origin = url_from_key(key), known.origin if known else Origin.LINK
         state, reason = _state(known, page, host.gave_up)
+        survey.has_requisites |= bool(page.requisite)
         if state == "page" and host.is_internal:
             survey.pages += 1
             survey.has_times |= bool(page.took_ms)
@@ -188,6 +193,7 @@ class _StateReader:
             page.digest if page.size_bytes else None,
             page.place or None,
             uid(page.original) if page.original else None,
+            page.requisite > 0 and page.essence == "text/css" and page.status == 200,
         )
 
 
@@ -294,7 +300,7 @@ def _read_bodies(collection: CollectionStore, database: ReportDatabase, survey: 
     )
     ids = database.rows("select id, url from job where at is not null order by rowid")
     documents, done = StoredDocuments(collection), 0
-    with _reading(collection, pages) as read:
+    with reading_archive(__name__, read_audit, list[PageAudit | None], collection.warc_folders, pages) as read:
         found = zip(ids, read(jobs), strict=True)
         while some := list(islice(found, AT_ONCE)):
             markup, alternates, named = [], [], []
@@ -341,22 +347,6 @@ def _markup(number: int, audit: PageAudit) -> tuple[object, ...]:
         audit.insecure_count,
         "\n".join(audit.insecure),
     )
-
-
-@contextlib.contextmanager
-def _reading(
-    collection: CollectionStore, pages: int
-) -> Iterator[Callable[[Iterable[tuple[str, bytes]]], Iterator[PageAudit | None]]]:
-    """The way to read many records: here, or by workers on all cores."""
-    folders = collection.warc_folders
-    if pages < MANY_PAGES:
-        yield lambda jobs: (read_audit(folders, url, place) for url, place in jobs)
-        return
-    pool = ArchiveWorkers(__name__, read_audit, list[PageAudit | None], folders)
-    try:
-        yield pool.map
-    finally:
-        pool.close()
 
 
 # the links

@@ -1,7 +1,7 @@
 """The documents of the index: their fields, their languages and tokenisers, and what a page becomes in it.
 
-    page   page, cluster, alike, canonical, sketch, speaks, kind, date · title_L, heads_L, text_L, url, parts ·
-           host, site, lang, type                                                                    what it says itself
+    page   page, cluster, alike, canonical, sketch, bits, unsure, speaks, kind, date · title_L, heads_L, text_L, url,
+           parts · host, site, lang, type                                                            what it says itself
     name   name, words, date · given_L (the title), calls_L · site, lang, type                       what links call it
     copy   copy, cluster                                                                             its document again
     mark   mark, covered                                                                   how far the feed is covered
@@ -11,8 +11,8 @@ document of their own, where there are some: when a page gets new ones it is a f
 page. Nothing is stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums;
 `cluster` is the same for pages whose documents are equal, and only one of those is a page here, the others are copies;
 `alike` is the same for pages whose main text is, in whatever markup; `canonical` and `sketch` are there where a page
-names a canonical URL (`folding`). `speaks` is L as a number, `kind` the kind of the document, `parts` the words in
-identifiers such as getElementById.
+names a canonical URL, `bits` and `unsure` are its SimHash (`folding`). `speaks` is L as a number, `kind` the kind of
+the document, `parts` the words in identifiers such as getElementById.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
@@ -55,11 +55,12 @@ from lycosa.web import (
     url_key,
 )
 
-VERSION = 3  # raised when an index of before could no longer be read
+VERSION = 4  # raised when an index of before could no longer be read
 
 LONGEST_TOKEN = 50  # longer ones are data, not words
 NUMBERS = (
-    "page", "name", "copy", "cluster", "alike", "canonical", "sketch", "speaks", "kind", "words", "mark", "covered",
+    "page", "name", "copy", "cluster", "alike", "canonical", "sketch", "bits", "unsure", "speaks", "kind", "words",
+    "mark", "covered",
 )  # fmt: skip
 KEYS = ("page", "name", "copy", "cluster", "mark")
 TERMS = ("host", "site", "lang", "type")
@@ -254,6 +255,7 @@ class IndexedPage(msgspec.Struct, frozen=True):
     text: str = ""
     alike: int = 0
     canonical: str = ""
+    simhash: bytes = b""
 
 
 def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> str:
@@ -292,6 +294,8 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
     }
     if parts := parts_in(page.title, page.url, page.text[:TEXT_CHARS]):
         values["parts"] = terms(parts, PARTS_LANGUAGE)
+    if page.simhash:
+        values |= {"bits": int.from_bytes(page.simhash[:8]), "unsure": int.from_bytes(page.simhash[8:])}
     if page.canonical:
         values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": text_sketch(page.text)}
     return tantivy.Document.from_dict(values, schema())
@@ -405,7 +409,10 @@ def has_expired(row: PageRow, now_unix: float) -> bool:
 
 def indexed_page(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> IndexedPage:
     """The page as the index takes it; from its row alone where the archive no longer has it."""
-    found = IndexedPage(number, cluster, url, date_of(row), row.essence, row.language, row.title, alike=alike_of(row))
+    found = IndexedPage(
+        number, cluster, url, date_of(row), row.essence, row.language, row.title,
+        alike=alike_of(row), simhash=row.simhash,
+    )  # fmt: skip
     if read is None:
         return found
     return replace(

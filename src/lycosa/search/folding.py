@@ -2,6 +2,7 @@
 
     alike       its main text is that of a better result, in whatever markup
     canonical   it names the result as its canonical URL, or the same URL as the result does, and speaks of the same
+    near        its text is nearly that of a better result, as `lycosa duplicates` clusters pages
 
 The canonical page stands for the others where the query finds it, and takes the place of the best of them. A page is
 believed only where its text resembles that of the page it is folded under: sites that name their home page on every
@@ -15,6 +16,7 @@ Pages come in blocks, in the order of their scores (`retrieval`). Another reason
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from lycosa.duplicates import NearGroups
 from lycosa.search.documents import address_hash
 
 MOST_READ = 20  # pages whose text is read to fold others, in a search
@@ -28,6 +30,8 @@ class FoldMarks(NamedTuple):
     alike: int = 0
     canonical: int = 0
     sketch: int = 0
+    bits: int = 0
+    unsure: int = 0
 
 
 class PageSource(NamedTuple):
@@ -38,15 +42,17 @@ class PageSource(NamedTuple):
 
 
 class Folding:
-    """The results of a search so far, and what is folded under them: `alike` and `variants` by the number of the
-    result."""
+    """The results of a search so far, and what is folded under them: `alike`, `variants` and `near` by the number of
+    the result."""
 
     def __init__(self, source: PageSource) -> None:
         self._source = source
         self.alike: dict[int, list[int]] = {}
         self.variants: dict[int, list[int]] = {}
+        self.near: dict[int, list[int]] = {}
         self._marks: dict[int, FoldMarks] = {}  # of the results
         self._by_text: dict[int, int] = {}
+        self._groups = NearGroups()
         self._by_address: dict[int, list[int]] = {}
         self._addresses: dict[int, int] = {}  # the canonical URL of a page, or its own; empty until a page names one
         self._read: dict[int, int] = {}  # sketches that are not in the index
@@ -56,7 +62,7 @@ class Folding:
 
     @property
     def folded(self) -> int:
-        return sum(len(some) for each in (self.alike, self.variants) for some in each.values())
+        return sum(len(some) for each in (self.alike, self.variants, self.near) for some in each.values())
 
     def heads(self, ordered: Sequence[int], marks: Mapping[int, FoldMarks]) -> list[int]:
         """Folds the pages of a block, which come by their scores; returns those that are results."""
@@ -99,6 +105,9 @@ class Folding:
             if _are_related(self._sketch(number, marks), self._sketch(head, self._marks[head])):
                 self.variants.setdefault(head, []).append(number)
                 return True
+        if marks.unsure and (head := self._groups.add(marks.bits, marks.unsure, number)) != number:
+            self.near.setdefault(head, []).append(number)
+            return True
         same.append(number)
         self._marks[number] = marks
         if marks.alike:

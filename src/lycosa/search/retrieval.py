@@ -6,7 +6,7 @@ Pages are found by their own words and by the anchor texts of links to them; bot
 is asked for. Pages that say nothing new stand behind others (`folding`). Called by `SearchView`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -30,8 +30,8 @@ RankLookup = Callable[
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A page by its FileNum, its score and the factors of it, and the pages behind it that have the same main text, or
-    name the same canonical URL."""
+    """A page by its FileNum, its score and the factors of it, and the pages behind it that have the same main text,
+    name the same canonical URL, or have nearly the same text."""
 
     file_num: int
     score: float
@@ -40,10 +40,11 @@ class Hit(msgspec.Struct, frozen=True):
     rank: float
     alike: tuple[int, ...] = ()
     variants: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """`total` counts all that match, those folded under others left out; `is_exact`: it is no estimate. `is_loose`: no
+    """`total` counts all that match, the `folded` ones left out; `is_exact`: it is no estimate. `is_loose`: no
     page has all words, these have most of them. An estimate gets better with what is looked at. `facets` count the
     matches, also those folded under others, where they were asked for."""
 
@@ -51,6 +52,7 @@ class Hits(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...]
     is_exact: bool = True
     is_loose: bool = False
+    folded: int = 0
     facets: Facets | None = None
 
 
@@ -58,7 +60,7 @@ def retrieve(
     reader: IndexReader,
     tree: AllOf,
     ranks: RankLookup,
-    source: PageSource,
+    source: PageSource | None,
     *,
     weights: Weights,
     most: int,
@@ -67,15 +69,16 @@ def retrieve(
     has_facets: bool = False,
 ) -> Hits:
     """The hits from `offset` on, at most `most`, none after `MOST_SHOWN`. `first` is the page whose URL the query is,
-    if there is one: it comes before all others."""
+    if there is one: it comes before all others. Without a `source` nothing is folded."""
     end = min(offset + most, MOST_SHOWN) if offset < MOST_SHOWN else 1
     found = _CandidateSearch(reader, tree, weights, first)
-    order = _ResultOrder(ranks, weights, first, Folding(source))
+    order = _ResultOrder(ranks, weights, first, Folding(source) if source else None)
     while len(order) < end and (block := found.block()):
         order.add(block, found)
     is_exact = found.is_exact and (not order.folded or found.total <= len(found.pages.scores))
     facets = count_facets(reader, found.matches()) if has_facets else None
-    return Hits(found.total - order.folded, order.hits(offset, end), is_exact, found.is_loose, facets)
+    total, hits = found.total - order.folded, order.hits(offset, end)
+    return Hits(total, hits, is_exact, found.is_loose, order.folded, facets)
 
 
 class _CandidateSearch:
@@ -191,7 +194,7 @@ def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
 class _ResultOrder:
     """The ordered results so far: the pages of a block by score, then by number, some folded under others."""
 
-    def __init__(self, ranks: RankLookup, weights: Weights, first: int, folding: Folding) -> None:
+    def __init__(self, ranks: RankLookup, weights: Weights, first: int, folding: Folding | None) -> None:
         self._ranks, self._weights, self._first, self._folding = ranks, weights, first, folding
         self._heads: list[tuple[int, tuple[float, ...]]] = []
 
@@ -200,7 +203,7 @@ class _ResultOrder:
 
     @property
     def folded(self) -> int:
-        return self._folding.folded
+        return self._folding.folded if self._folding else 0
 
     def add(self, numbers: Sequence[int], found: _CandidateSearch) -> None:
         mean_ranks = np.array(self._ranks(numbers) if self._weights.rank else [-1.0] * len(numbers))
@@ -211,19 +214,16 @@ class _ResultOrder:
         order = np.lexsort((ids, -(three[0] * three[1] * three[2]), ids != np.uint64(self._first)))
         rows = zip(*(factor[order].tolist() for factor in three), strict=True)
         points = dict(zip(ids[order].tolist(), rows, strict=True))
-        self._heads += [(head, points[head]) for head in self._folding.heads(list(points), found.pages.marks)]
+        heads = self._folding.heads(list(points), found.pages.marks) if self._folding else points
+        self._heads += [(head, points[head]) for head in heads]
 
     def hits(self, start: int, end: int) -> tuple[Hit, ...]:
-        alike, variants = self._folding.alike, self._folding.variants
         return tuple(
-            Hit(
-                head,
-                text * anchors * rank,
-                text,
-                anchors,
-                rank,
-                tuple(alike.get(head, ())),
-                tuple(variants.get(head, ())),
-            )
+            Hit(head, text * anchors * rank, text, anchors, rank, *self._folded_under(head))
             for head, (text, anchors, rank) in self._heads[start:end]
         )
+
+    def _folded_under(self, head: int) -> Iterator[tuple[int, ...]]:
+        if self._folding:
+            for reason in (self._folding.alike, self._folding.variants, self._folding.near):
+                yield tuple(reason.get(head, ()))

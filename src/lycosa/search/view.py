@@ -44,9 +44,9 @@ from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, page_at, pages_at
-from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, text_sketch, url_from_key, url_key
+from lycosa.web import Readable, format_timestamp, parse_url, text_sketch, url_from_key, url_key
 
-COPIES_SHOWN = 5
+COPIES_SHOWN, MOST_COPIES_SHOWN = 5, 1_000  # of a result; the second where nothing is folded
 _READ_FOR_SPELLING = 3  # pages with a word that is suggested
 MOST_HOPS = 5  # redirects that lead from a URL to its page
 Progress = Callable[[int, int], None]
@@ -66,12 +66,11 @@ class MadeIndex(msgspec.Struct, frozen=True):
 
 class SearchResult(msgspec.Struct, frozen=True):
     """One result. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
-    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
-    pages that were found and have the same main text in other markup, of which `alike_urls` are some; `variants` counts
-    those that name it as their canonical page, of which `variant_urls` are some. `sent_bytes` is
+    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some. Pages that were found,
+    too, and are folded under it are counted by reason, each with some of their URLs: `alike` have the same main text in
+    other markup, `variants` name it as their canonical page, `near` have nearly the same text. `sent_bytes` is
     the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
-    `noarchive` the page asks not to be offered to others as a copy. `near` is the URL of a better result of the same
-    search whose text is nearly the same."""
+    `noarchive` the page asks not to be offered to others as a copy."""
 
     url: str
     title: str
@@ -92,15 +91,17 @@ class SearchResult(msgspec.Struct, frozen=True):
     anchors: float
     rank: float
     noarchive: bool = False
-    near: str = ""
     variants: int = 0
     variant_urls: tuple[str, ...] = ()
+    near: int = 0
+    near_urls: tuple[str, ...] = ()
 
 
 class SearchResults(msgspec.Struct, frozen=True):
-    """The results of a query. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of
-    the words; `behind` is the number of changes that the index does not know of yet. Where little was found,
-    `suggestion` is a query that finds more, if there is one. `facets` are there if they were asked for."""
+    """The results of a query. `total` counts all (`is_exact`: it is no estimate), `folded` the pages that stand behind
+    results so far and are not among them; with `is_loose` no page has all of the words; `behind` is the number of
+    changes that the index does not know of yet. Where little was found, `suggestion` is a query that finds more, if
+    there is one. `facets` are there if they were asked for."""
 
     query: str
     total: int
@@ -112,6 +113,7 @@ class SearchResults(msgspec.Struct, frozen=True):
     behind: int
     suggestion: str = ""
     facets: Facets | None = None
+    folded: int = 0
 
     def _repr_html_(self) -> str:
         rows = (
@@ -291,14 +293,16 @@ class SearchView:
         offset: int = 0,
         weights: Weights | None = None,
         facets: bool = False,
+        fold: bool = True,
     ) -> SearchResults:
-        """The pages that a query finds, from `offset` on; with `facets` counted by host, language, type and year."""
+        """The pages that a query finds, from `offset` on; with `facets` counted by host, language, type and year.
+        Without `fold` copies are results, too; of equal documents all URLs are named."""
         began = time.perf_counter()
         tree, weights = parse_query(query), weights or Weights()
         if self._as_of_s is not None or self._temporary is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
-        hits = self._retrieve(query, tree, weights=weights, most=most, offset=offset, facets=facets)
-        results = self._results(hits.hits, terms(tree))
+        hits = self._retrieve(query, tree, weights=weights, most=most, offset=offset, facets=facets, fold=fold)
+        results = self._results(hits.hits, terms(tree), COPIES_SHOWN if fold else MOST_COPIES_SHOWN)
         behind = (
             0
             if self._as_of_s or self._temporary
@@ -306,19 +310,36 @@ class SearchView:
         )
         total = hits.total - (len(hits.hits) - len(results))
         suggestion = self._suggestion(query, tree, hits, weights) if not offset else ""
-        seconds, is_exact, is_loose = time.perf_counter() - began, hits.is_exact, hits.is_loose
         return SearchResults(
-            query, total, seconds, offset, results, is_exact, is_loose, behind, suggestion, hits.facets
+            query,
+            total,
+            time.perf_counter() - began,
+            offset,
+            results,
+            hits.is_exact,
+            hits.is_loose,
+            behind,
+            suggestion,
+            hits.facets,
+            hits.folded,
         )
 
     def _retrieve(
-        self, query: str, tree: AllOf, *, weights: Weights, most: int, offset: int = 0, facets: bool = False
+        self,
+        query: str,
+        tree: AllOf,
+        *,
+        weights: Weights,
+        most: int,
+        offset: int = 0,
+        facets: bool = False,
+        fold: bool = True,
     ) -> Hits:
         return retrieve(
             self._reader,
             tree,
             self._mean_ranks,
-            PageSource(self._keys, self._sketch),
+            PageSource(self._keys, self._sketch) if fold else None,
             weights=weights,
             most=most,
             offset=offset,
@@ -378,26 +399,21 @@ class SearchView:
         heads = [page for _, page in self._reader.rows("cluster", list(clusters.values()), "page") if page]
         return next(iter(heads), row.file_num)
 
-    def _results(self, hits: Sequence[Hit], asked: Sequence[Term]) -> tuple[SearchResult, ...]:
+    def _results(self, hits: Sequence[Hit], asked: Sequence[Term], copies_shown: int) -> tuple[SearchResult, ...]:
         words, prefixes = [term.text for term in asked], [term.text for term in asked if term.is_prefix]
         numbers = [hit.file_num for hit in hits]
         about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in about.values()])
         found, now = [], time.time()
         highlighters: dict[int, Highlighter] = {}
-        hashes: dict[str, bytes] = {}
         for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
             if key is None or row is None or has_expired(row, now):
                 continue  # gone since the state was read, or not to be found any more
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in highlighters:
                 highlighters[speaks] = Highlighter(words, LANGUAGES[speaks], prefixes)
-            url = url_from_key(key)
-            read = self._read(url, row)
-            text_hash = row.simhash or simhash(read.text)
-            near = next((better for better, other in hashes.items() if are_near(text_hash, other)), "")
-            hashes[url] = text_hash
-            found.append(self._result(hit, url, row, read, highlighters[speaks], copies.get(cluster, []), near))
+            same = sorted(copies.get(cluster, []))
+            found.append(self._result(hit, url_from_key(key), row, highlighters[speaks], same, copies_shown))
         return tuple(found)
 
     def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
@@ -411,8 +427,9 @@ class SearchView:
         return keys, pages_at(state, [key or b"" for key in keys])
 
     def _result(
-        self, hit: Hit, url: str, row: PageRow, read: Readable, highlighter: Highlighter, copies: list[int], near: str
+        self, hit: Hit, url: str, row: PageRow, highlighter: Highlighter, copies: list[int], copies_shown: int
     ) -> SearchResult:
+        read = self._read(url, row)
         piece = Snippet("") if row.nosnippet else highlighter.snippet(read.text)
         return SearchResult(
             url,
@@ -427,21 +444,22 @@ class SearchView:
             row.size_bytes,
             row.document_bytes,
             len(copies),
-            self._urls(sorted(copies)),
+            self._urls(copies, copies_shown),
             len(hit.alike),
             self._urls(hit.alike),
             round(hit.text, 4),
             round(hit.anchors, 4),
             round(hit.rank, 4),
             row.noarchive,
-            near,
             len(hit.variants),
             self._urls(hit.variants),
+            len(hit.near),
+            self._urls(hit.near),
         )
 
-    def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:
+    def _urls(self, numbers: Sequence[int], most: int = COPIES_SHOWN) -> tuple[str, ...]:
         """The URLs of the first of these pages."""
-        keys = (key_of(self._collection.state, number) for number in numbers[:COPIES_SHOWN])
+        keys = (key_of(self._collection.state, number) for number in numbers[:most])
         return tuple(url_from_key(key) for key in keys if key is not None)
 
     def _read(self, url: str, row: PageRow) -> Readable:

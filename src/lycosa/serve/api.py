@@ -184,9 +184,11 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
         as_of: Text = "",
         facets: bool = False,
+        fold: bool = True,
     ) -> Response:
-        """The pages that a query finds; with `facets`, all that match counted by host, language, type and year."""
-        return _reply(search_page(source, q, offset=offset, limit=limit, as_of=as_of, facets=facets))
+        """The pages that a query finds; with `facets`, all that match counted by host, language, type and year. Without
+        `fold` copies and near-copies are results of their own."""
+        return _reply(search_page(source, q, offset=offset, limit=limit, as_of=as_of, facets=facets, fold=fold))
 
     @get("/tree")
     def tree(prefix: Text = "") -> Response:

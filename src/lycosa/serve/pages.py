@@ -197,11 +197,12 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         return pages.render("change.html", page=change_page(source, url, old, new))
 
     @app.get("/search", include_in_schema=False)
-    def search(q: str = "", offset: int = 0, as_of: str = "") -> Response:
+    def search(q: str = "", offset: int = 0, as_of: str = "", fold: bool = True) -> Response:
         found = None
         if q.strip():
-            found = search_page(source, q, offset=min(max(offset, 0), 10_000), limit=RESULTS, as_of=as_of, facets=True)
-        return pages.render("search.html", found=found, q=q, as_of=as_of, results=RESULTS)
+            offset = min(max(offset, 0), 10_000)
+            found = search_page(source, q, offset=offset, limit=RESULTS, as_of=as_of, facets=True, fold=fold)
+        return pages.render("search.html", found=found, q=q, as_of=as_of, results=RESULTS, fold=fold)
 
     @app.get("/report", include_in_schema=False)
     def report() -> Response:

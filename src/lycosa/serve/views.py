@@ -249,13 +249,15 @@ def change_page(source: CollectionSource, url: str, old: int | None, new: int | 
 
 
 def search_page(
-    source: CollectionSource, words: str, *, offset: int, limit: int, as_of: str, facets: bool = False
+    source: CollectionSource, words: str, *, offset: int, limit: int, as_of: str, facets: bool, fold: bool
 ) -> SearchResults:
     """The pages that a query finds."""
     # A collection that may only be read is searched as it was indexed; a crawl with --index keeps its index itself.
     try:
         return source.ask(
-            lambda collection: collection.search(words, most=limit, offset=offset, as_of=as_of, facets=facets)
+            lambda collection: collection.search(
+                words, most=limit, offset=offset, as_of=as_of, facets=facets, fold=fold
+            )
         )
     except QueryError as error:
         raise SettingsError(str(error)) from error
