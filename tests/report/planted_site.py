@@ -48,7 +48,8 @@ LINKED = (
     "links moved chain loop private wide slow plain plain-copy untitled blank-title double-1 double-2 long-title"
     " undescribed double-about-1 double-about-2 long-about two-titles no-heading two-headings insecure pictures"
     " c-broken c-moved c-blocked c-noindex c-loop-1 c-loop-2 c-chain c-middle c-two noindex-elsewhere noindex"
-    " canonical-home copy-with-canonical styled drawn de en fr it level-1 listed-moved to-broken near-1 near-2 private-listed"
+    " canonical-home copy-with-canonical styled drawn de en fr it level-1 listed-moved to-broken near-1 near-2"
+    " private-listed"
 ).split()
 PAGES: dict[str, str | int | tuple[int, str]] = {
     "/": page("home", *(link(f"/{path}", f"the {path}") for path in LINKED)),
