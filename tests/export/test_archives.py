@@ -387,5 +387,5 @@ def test_summary_counts_the_captures_that_are_written(small: Path, tmp_path: Pat
     everything = lycosa("export", small, form, "--out", tmp_path / "all")
     errors = lycosa("export", small, form, "--status", "4xx", "--out", tmp_path / "errors")
 
-    assert everything.err.startswith(f"{len(captures)} captures (redirects, too), ")
-    assert errors.err.startswith("0 captures (redirects, too), ")
+    assert everything.err.startswith(f"{len(captures)} captures (redirects and errors, too), ")
+    assert errors.err.startswith("2 captures (redirects and errors, too), ")

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.importing import import_archives
 from lycosa.report import RULES, SiteReport, make_report, reading
 from lycosa.report.findings import QUERIES
 from lycosa.report.rules import Need
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER
 from tests.crawl.small_site import crawl_site
 from tests.crawl.test_requisites import SITE as REQUISITES_SITE
+from tests.importing.foreign import answer, record, write
 from tests.report.planted_site import SITE, crawl_planted, expected, page
 from tests.search.shop import Shop
 from tests.search.test_archive_away import bring_back, put_away
@@ -59,6 +61,16 @@ def test_every_page_and_style_sheet_that_names_a_broken_file_is_told_with_what_i
         details = {row.target.removeprefix(SITE): row.detail for row in report.rows("broken-requisites")}
         assert details == {"/gone.css": "404", "/gone.png": "404", "/gone.woff": "410"}
         assert {row.target for row in report.rows("broken-links")} == {f"{SITE}/missing", f"{SITE}/fails"}
+
+
+def test_style_sheets_and_images_of_an_imported_archive_are_no_orphans(tmp_path: Path) -> None:
+    files = {"": ("text/html", b"<p>A page"), "s.css": ("text/css", b"p {}"), "alone": ("text/html", b"<p>Alone")}
+    written = [
+        record("response", f"{A}{name}", answer(body, Content_Type=kind)) for name, (kind, body) in files.items()
+    ]
+    import_archives([write(tmp_path / "a.warc.gz", *written)], tmp_path / "c")
+    with make_report(tmp_path / "c") as report:
+        assert {row.page for row in report.rows("orphans")} == {A, f"{A}alone"}
 
 
 def test_requisites_are_no_pages_and_no_orphans(tmp_path: Path) -> None:

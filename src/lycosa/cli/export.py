@@ -201,7 +201,7 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
         return
     what = counted(report.pages, "capture" if report.has_records else "answer" if report.has_answers else "page")
     if report.has_answers:
-        what += " (redirects, too)" if report.has_records else " (redirects and errors, too)"
+        what += " (redirects and errors, too)"
     line = f"{what}, {size(report.bytes)}, in {duration(report.seconds)}"
     if report.resumed:
         line += f"; went on behind {counted(report.resumed, 'page')}"

@@ -159,6 +159,8 @@ class FailureHandler:
         row = PageRow(
             response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
         )
+        if ticket is not None:
+            row.size_bytes = len(response.body)
         if lease.kind is RequestKind.REQUISITE:
             row.requisite, _ = requisite_hops(entry.hops)
         row.is_external = lease.kind is RequestKind.EXTERNAL

@@ -30,7 +30,7 @@ _TABLES = """
         id integer primary key, uid integer, url text, folder text, file_num integer, state text, status integer,
         reason text, is_html integer, is_internal integer, is_seed integer, origin text, location text, leads integer,
         depth integer, size integer, took integer, noindex integer, title text, digest blob, place blob,
-        original integer, is_style integer, links integer default 0
+        original integer, is_style integer, is_document integer, links integer default 0
     );
     create table markup (
         id integer primary key, title_problem text, description text, description_problem text, h1 integer,

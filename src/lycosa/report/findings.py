@@ -61,7 +61,7 @@ QUERIES = {
     "orphans": "select url, '', '', case when exists (select 1 from listed where listed.uid = good.uid)"
     " then 'in a sitemap' when origin = 'redirect' then 'where a redirect leads'"
     " when origin in ('ancestor', 'series') then 'found by a guess' else 'known, not linked' end"
-    " from good where links = 0 and not is_seed order by id",
+    " from good where links = 0 and not is_seed and is_document order by id",
     "deep-pages": "select url, '', '', depth || ' links' from good"
     f" where is_html and depth > {DEEP_CLICKS} order by id",
     "blocked-links": f"select s.url, t.url, words, '' from {_LINKS} and t.state = 'blocked' and t.is_internal"

@@ -111,7 +111,7 @@ class SiteReport:
             )
         reasons = dict.fromkeys(each.unchecked for each in self.findings if each.unchecked)
         for reason in reasons:
-            names = ", ".join(each.rule.title.lower() for each in self.findings if each.unchecked == reason)
+            names = "; ".join(each.rule.title.lower() for each in self.findings if each.unchecked == reason)
             said.append(f"Not checked, because {reason}: {names}.")
         return said
 
