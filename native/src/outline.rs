@@ -10,7 +10,7 @@ use memchr::memchr;
 use std::borrow::Cow;
 
 /// Counts up, here and in `lycosa.web.document`, with every change of what the main text of a document is.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Open elements among which one to be ended is searched for.
 const MOST_UP: usize = 100;
 /// A longer block is for reading even if nearly all of it is links.
@@ -19,7 +19,7 @@ const LINKED_CHARS: usize = 400;
 const LITTLE_CHARS: usize = 200;
 /// A form around more has text of the page.
 const FORM_CHARS: usize = 200;
-/// A cell with more is a part of the page, its table is there for the layout.
+/// A cell with more is a part of the page, its table is there for the layout, unless a row heads it.
 const CELL_CHARS: usize = 1_000;
 /// A longer id is a heading, in short.
 const MOST_ID_WORDS: usize = 3;
@@ -62,13 +62,14 @@ pub struct Node {
     chars: usize,
     linked: usize,
     links: usize,
-    heads: usize,
+    content: usize, // headings and blocks of code in it: what has one is no list of links
     h1s: usize,
     pub rows: usize, // of a table; of a row, its cells of headings
     pub columns: usize,
     pub is_layout: bool,
     has_code: bool,
     has_head: bool,
+    is_data: bool,
     left_out: LeftOut,
 }
 
@@ -369,7 +370,10 @@ impl<'a> Outline<'a> {
             let Some(number) = self.open.pop() else { return };
             let node = &mut self.nodes[number];
             match node.tag {
-                PRE => self.verbatim = self.verbatim.saturating_sub(1),
+                PRE => {
+                    self.verbatim = self.verbatim.saturating_sub(1);
+                    node.content += 1;
+                }
                 SVG => self.drawings -= 1,
                 TABLE => {
                     self.tables.pop();
@@ -377,7 +381,7 @@ impl<'a> Outline<'a> {
                     node.is_layout |= has_few || (node.has_code && !node.has_head);
                 }
                 tag @ H1..=H6 => {
-                    node.heads += 1;
+                    node.content += 1;
                     node.h1s += usize::from(tag == H1);
                 }
                 _ => {}
@@ -396,29 +400,30 @@ impl<'a> Outline<'a> {
                 self.judge_cell(number, table);
             }
             let node = &self.nodes[number];
-            let (chars, linked, links, heads, h1s) = (node.chars, node.linked, node.links, node.heads, node.h1s);
+            let (chars, linked, links, content, h1s) = (node.chars, node.linked, node.links, node.content, node.h1s);
             let parent = self.top();
             parent.chars += chars;
             parent.linked += linked;
             parent.links += links;
-            parent.heads += heads;
+            parent.content += content;
             parent.h1s += h1s;
         }
     }
 
     /// What a block in a table says of the table.
     fn judge_cell(&mut self, number: usize, table: usize) {
-        let Node { tag, chars, columns, .. } = self.nodes[number];
+        let Node { tag, chars, rows, columns, .. } = self.nodes[number];
         match tag {
             TD | TH => {
                 self.nodes[table].has_head |= tag == TH;
-                self.nodes[table].is_layout |= chars > CELL_CHARS;
+                self.nodes[table].is_layout |= chars > CELL_CHARS && !self.nodes[table].is_data;
                 self.top().columns += 1;
                 self.top().rows += usize::from(tag == TH);
             }
             TR => {
                 self.nodes[table].rows += 1;
                 self.nodes[table].columns = self.nodes[table].columns.max(columns);
+                self.nodes[table].is_data |= rows == columns && columns > 1;
             }
             H1..=H6 => self.nodes[table].is_layout = true,
             _ => {}
@@ -428,7 +433,7 @@ impl<'a> Outline<'a> {
     /// Is a block that has ended nothing for reading, by what is in it?
     fn is_left_out(&mut self, number: usize) -> bool {
         let node = &self.nodes[number];
-        if node.heads > 0 {
+        if node.content > 0 {
             return false;
         }
         match node.tag {

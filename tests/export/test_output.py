@@ -101,6 +101,7 @@ def test_export_replaces_its_own_folder_only(small: Path, tmp_path: Path) -> Non
     said = lycosa("export", small, "markdown", "--out", mine)
     assert said.code == 2
     assert "is not empty and no earlier export" in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"], "nothing is left beside it"
     assert files_in(mine) == {"thesis.txt": b"years of work"}
     assert lycosa("export", small, "markdown", "--out", tmp_path / "md").code == 0
     assert lycosa("export", small, "markdown", "--path", "/docs/", "--out", tmp_path / "md").code == 0

@@ -6,7 +6,8 @@ from random import Random
 
 from lycosa.search.documents import address_hash
 from lycosa.search.folding import MOST_READ, Folding, FoldMarks, PageSource
-from lycosa.search.view import SearchResults, SearchView
+from lycosa.search.view import SearchResults, SearchView, make_index
+from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from lycosa.web import text_sketch
 from tests.search.shop import Shop
 
@@ -124,6 +125,21 @@ def test_canonical_page_stands_for_its_near_copies_too(tmp_path: Path) -> None:
 
     assert {result.url: (result.variants, result.near) for result in found.results} == {PAGE: (1, 1)}
     assert found.folded == 2
+
+
+def test_near_copies_in_different_shards_are_folded(tmp_path: Path) -> None:
+    (tmp_path / SHARDED_FILE).write_text("{}")
+    for number, url in ((1, "https://one.example/"), (2, "https://two.example/")):
+        shop = Shop(tmp_path / SHARDS_FOLDER / str(number), warc_first=100 * number)
+        shop.page(url, html(f"Chair {number}. {TEXT}"), language="en")
+        shop.linker.flush()
+        shop.close()
+
+    make_index(tmp_path)
+
+    with SearchView(tmp_path) as view:
+        found, every = view.search("chair"), view.search("chair", fold=False)
+    assert (found.total, found.folded, every.total) == (1, 1, 2)
 
 
 def test_page_with_the_same_text_stands_behind_the_first() -> None:

@@ -101,6 +101,18 @@ def test_long_list_of_links_beside_a_text_is_left_out_and_on_a_page_of_links_is_
     assert "another" in words(f"<p>Stories</p><ul>{links}</ul>")
 
 
+def test_code_that_is_full_of_links_stays() -> None:
+    code = "<pre>class <a href=a>Optional</a> extends <a href=b>Object</a></pre>"
+    assert "class Optional extends Object" in words(f"<p>{FILLER}</p><div class=synopsis>{code}</div>")
+
+
+def test_table_with_a_row_of_headings_keeps_its_cells_however_long_they_are() -> None:
+    long = "word " * 300
+    rows = f"<tr><td>a<td>{long}<tr><td>b<td>c"
+    assert "b\tc" in read(f"<main><table><tr><th>Name<th>Meaning{rows}</table>").text
+    assert "b\tc" not in read(f"<main><table>{rows}</table>").text
+
+
 def test_block_that_is_hidden_takes_the_main_element_in_it_along() -> None:
     assert words(f"<p>{FILLER}</p><template><main>gone</main></template>") == " ".join(FILLER.split())
 

@@ -62,7 +62,7 @@ def duplicates(
         shown = (_json_lines if json else _csv if as_csv else _table)(pages)
     progress.end()
     if not shown:
-        note(f"{into} has no such copies")
+        note(f"{into} has no {'such ' if host or relation else ''}copies")
 
 
 class _ReadingProgress:

@@ -55,7 +55,9 @@ def urls(
     ] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="List those of this media type: text/html, image/*. Repeatable."),
+        typer.Option(
+            "--type", metavar="TYPE", help="List those of this media type: text/html, image/*, pdf. Repeatable."
+        ),
     ] = None,
     depths: Annotated[
         list[str] | None,

@@ -288,9 +288,9 @@ class LocalFolder(Output):
         self._old = target.with_name(f".{target.name}.old")
         self._state = target.with_name(f".{target.name}.partial.json")
         with reported(target):
+            self._require_replaceable(target)
             self._lock = open_locked(self._state, target)
             self._mend()
-            self._require_replaceable(target)
             saved = read_state(self._state, job) if resumes else None
             if saved is not None and self._partial.is_dir() and not self._partial.is_symlink():
                 self.resumed_from, self.written = saved.checkpoint, saved.length

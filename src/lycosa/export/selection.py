@@ -16,17 +16,15 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.frontier import unpack_host
-from lycosa.inspect import StoredPage, StoredPages, key_prefixes, stats_of
+from lycosa.inspect import StoredPage, StoredPages, TypeFilter, key_prefixes, read_type, stats_of
 from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
 from lycosa.search import QueryMatcher, end_of_date, parse_query
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
 from lycosa.web import (
-    MediaKind,
     Purpose,
     key_prefix_end,
     matches_pattern,
-    media_kind,
     parse_date,
     pattern_pieces,
     url_from_key,
@@ -34,7 +32,6 @@ from lycosa.web import (
 
 _KEY_PATH = b"\0"
 _BUCKET_BYTES = 2
-_KINDS = tuple(map(str, MediaKind))
 _STATUS = re.compile(r"([1-5])(\d\d|xx)(?:-([1-5]\d\d))?")
 _NEVER = float("inf")
 
@@ -85,7 +82,7 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
             paths=tuple(map(_path, _texts(path, "path"))),
             since_s=_date(since),
             until_s=end_of_date(until) if until else _NEVER,
-            types=tuple(map(_type, _texts(type, "type"))),
+            types=tuple(map(read_type, _texts(type, "type"))),
             statuses=tuple(_statuses(str(word)) for word in ([status] if isinstance(status, int) else status)),
             languages=tuple(word.lower().replace("_", "-") for word in _texts(language, "language")),
             query=query.strip(),
@@ -208,30 +205,11 @@ def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
     if (wanted.since_s or wanted.until_s < _NEVER) and not wanted.versions:
         tests.append(lambda row: wanted.since_s <= row.fetched_s <= wanted.until_s)
     if wanted.types:
-        tests.append(_TypeTest(wanted.types))
+        types = TypeFilter(wanted.types)
+        tests.append(lambda row: types.has(row.essence))
     if wanted.languages:
         tests.append(lambda row: not row.language or _speaks(row.language, wanted.languages))
     return tests
-
-
-class _TypeTest:
-    """Tells whether a row has one of these media types, patterns of them, or kinds of media; remembers its answers."""
-
-    def __init__(self, types: Sequence[str]) -> None:
-        self._patterns = [partial(matches_pattern, pattern_pieces(word), to_end=True) for word in types if "/" in word]
-        self._kinds = {word for word in types if "/" not in word}
-        if "html" in self._kinds:
-            self._kinds.add("xhtml")
-        self._known: dict[str, bool] = {}
-
-    def __call__(self, row: PageRow) -> bool:
-        found = self._known.get(row.essence)
-        if found is None:
-            is_kind = str(media_kind(row.essence)) in self._kinds
-            found = is_kind or any(fits(row.essence) for fits in self._patterns)
-            if len(self._known) < 10_000:
-                self._known[row.essence] = found
-        return found
 
 
 def _speaks(language: str, wanted: Sequence[str]) -> bool:
@@ -270,15 +248,6 @@ def _path(text: str) -> str:
     if not text.startswith(("/", "*")):
         raise SettingsError(f"--path is {text!r}: a path begins with /, such as /docs/ or /*/news/*.html$")
     return text
-
-
-def _type(text: str) -> str:
-    word = text.lower()
-    if "/" not in word and word not in _KINDS:
-        raise SettingsError(
-            f"--type is {text!r}: give a media type such as text/html or image/*, or {', '.join(_KINDS)}"
-        )
-    return word
 
 
 def _date(text: str) -> float:

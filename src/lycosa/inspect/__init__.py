@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
     from lycosa.inspect.timelines import HostMoment, HostTimeline, host_timeline
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
+    from lycosa.inspect.types import TypeFilter, read_type
     from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls, list_urls_after, url_batches
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
@@ -61,6 +62,7 @@ __getattr__ = open_lazily(
         "tables": "CollectionTable table_named tables_of",
         "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
+        "types": "TypeFilter read_type",
         "urls": "KnownUrl KnownUrlFilter UrlListing list_urls list_urls_after url_batches",
     },
 )
@@ -69,9 +71,9 @@ __getattr__ = open_lazily(
 __all__ = [
     "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostFreshness", "HostMoment", "HostTimeline",
     "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages",
-    "UrlListing", "UrlView", "arrow_reader", "asked_url", "change_time", "explain_url", "freshness", "host_named",
-    "host_retries", "host_timeline", "hosts", "key_prefixes", "known_before", "known_urls", "knows_host",
-    "latest_events", "list_changes", "list_urls", "list_urls_after", "open_to_read", "page_history", "page_of",
-    "safe_cell", "settings_of", "shard_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches",
-    "url_tree", "url_view",
+    "TypeFilter", "UrlListing", "UrlView", "arrow_reader", "asked_url", "change_time", "explain_url", "freshness",
+    "host_named", "host_retries", "host_timeline", "hosts", "key_prefixes", "known_before", "known_urls",
+    "knows_host", "latest_events", "list_changes", "list_urls", "list_urls_after", "open_to_read", "page_history",
+    "page_of", "read_type", "safe_cell", "settings_of", "shard_of", "size_words", "stats_of", "table_named",
+    "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ that was given up has failed. Used by `lycosa urls`, `lycosa.Collection` and the
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,14 +21,13 @@ from lycosa.graph import LinkIndex, current_link_index, referring_pages
 from lycosa.inspect.changes import host_range
 from lycosa.inspect.status import failure_words, retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
+from lycosa.inspect.types import TypeFilter, read_type
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
 from lycosa.web import (
     BUCKET_BYTES,
     key_prefix_end,
-    matches_pattern,
     parse_url,
-    pattern_pieces,
     split_url,
     url_from_key,
     url_key,
@@ -104,7 +103,7 @@ def _range(word: str, name: str) -> tuple[int, int]:
 class KnownUrlFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The URLs that are asked for; empty fields stand for all. `below` is the beginning of a URL, a host or a domain
     with its hosts; `host` is one host, with every port unless one is named. `statuses` and `depths` are texts such as
-    `404`, `4xx` and `2-5`; `types` are media types with `*`."""
+    `404`, `4xx` and `2-5`; `types` are media types, with `*`, or kinds such as `pdf`."""
 
     below: str = ""
     host: str = ""
@@ -193,9 +192,7 @@ class _UrlReader:
         self._states = frozenset(STATES[state] for state in wanted.states or STATES)
         self._depths = NumberRanges.read(wanted.depths, name="depth") if wanted.depths else None
         self._statuses = NumberRanges.read(wanted.statuses, name="status") if wanted.statuses else None
-        self._types = [
-            partial(matches_pattern, pattern_pieces(pattern.lower()), to_end=True) for pattern in wanted.types
-        ]
+        self._types = TypeFilter([read_type(word) for word in wanted.types]) if wanted.types else None
         self._judges_pages = bool(wanted.statuses or wanted.types)
         self._needs_pages = self._judges_pages or bool(columns & _FROM_PAGES)
         self._needs_reasons = bool(columns & {"reason", "tries"})
@@ -280,7 +277,7 @@ class _UrlReader:
         page = unpack_head(packed)
         if self._statuses is not None and page.status not in self._statuses:
             return False
-        return not self._types or any(matches(page.essence) for matches in self._types)
+        return self._types is None or self._types.has(page.essence)
 
     def _with_referrers(self, found: list[KnownUrl]) -> list[KnownUrl]:
         self._index = self._index or current_link_index(self._collection)

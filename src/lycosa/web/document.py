@@ -21,7 +21,7 @@ from lycosa.web.url import FollowedLinks, LinkRules
 DIGEST_BYTES = 16
 # Counts up, here and in native/src/outline.rs, with every change of what the main text of a document is. Nothing that
 # is compared between two visits is made of it: a new version makes no page a changed one.
-MAIN_TEXT_VERSION = 2
+MAIN_TEXT_VERSION = 3
 
 
 def document_fingerprint(body: bytes) -> int:

@@ -110,7 +110,7 @@ _LINKED = frozenset("div dl ol p section table td ul".split())  # may be nothing
 _LINKED_CHARS = 400  # a longer one is for reading
 _LITTLE_CHARS = 200  # a page of which no more is left may be all navigation, and is read as a whole
 _FORM_CHARS = 200  # a form around more has text of the page
-_CELL_CHARS = 1_000  # a cell with more is a part of the page, its table is there for the layout
+_CELL_CHARS = 1_000  # a cell with more is a part of the page, its table is there for the layout, unless a row heads it
 PERMALINKS = frozenset(("¶", "#", "§"))  # as the words of a link: to the heading that it stands in
 
 
@@ -118,15 +118,16 @@ class Node:
     """A block: its place in the items, how many characters are in it and in its links, and whether it is left out."""
 
     __slots__ = (
-        *("attributes", "chars", "columns", "end", "h1s", "has_code", "has_head", "heads", "is_layout", "left_out"),
-        *("linked", "links", "rows", "start", "tag"),
+        *("attributes", "chars", "columns", "content", "end", "h1s", "has_code", "has_head", "is_data", "is_layout"),
+        *("left_out", "linked", "links", "rows", "start", "tag"),
     )
 
     def __init__(self, tag: str, attributes: str, start: int) -> None:
         self.tag, self.attributes, self.start, self.end = tag, attributes, start, 0
-        self.chars = self.linked = self.links = self.heads = self.h1s = self.left_out = 0
+        self.chars = self.linked = self.links = self.h1s = self.left_out = 0
+        self.content = 0  # headings and blocks of code in it: what has one is no list of links
         self.rows = self.columns = 0  # of a table; of a row, its cells of headings and all of them
-        self.is_layout = self.has_code = self.has_head = False
+        self.is_layout = self.is_data = self.has_code = self.has_head = False
 
     def __repr__(self) -> str:
         return f"<Node {self.tag} {self.start}:{self.end} left_out={self.left_out}>"
@@ -304,6 +305,7 @@ class Outline:
             tag, parent = node.tag, opened[-1]
             if tag == "pre":
                 self._verbatim -= 1
+                node.content += 1
             elif tag == "svg":
                 self._drawings -= 1
             elif tag == "table":
@@ -311,7 +313,7 @@ class Outline:
                 has_few = node.rows < 2 or node.columns < 2
                 node.is_layout |= has_few or (node.has_code and not node.has_head)
             elif tag in HEADINGS:
-                node.heads += 1
+                node.content += 1
                 node.h1s += tag == "h1"
             if node.left_out == HIDDEN:
                 del items[node.start :]
@@ -327,7 +329,7 @@ class Outline:
             parent.chars += node.chars
             parent.linked += node.linked
             parent.links += node.links
-            parent.heads += node.heads
+            parent.content += node.content
             parent.h1s += node.h1s
 
     def _judge_cell(self, node: Node, table: Node) -> None:
@@ -335,18 +337,19 @@ class Outline:
         tag = node.tag
         if tag in CELLS:
             table.has_head |= tag == "th"
-            table.is_layout |= node.chars > _CELL_CHARS
+            table.is_layout |= node.chars > _CELL_CHARS and not table.is_data
             self._open[-1].columns += 1
             self._open[-1].rows += tag == "th"
         elif tag == "tr":
             table.rows += 1
             table.columns = max(table.columns, node.columns)
+            table.is_data |= node.rows == node.columns > 1
         elif tag in HEADINGS:
             table.is_layout = True
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether a block that has ended is nothing for reading, by what is in it."""
-        if node.heads:
+        if node.content:
             return False
         tag = node.tag
         if tag in _LINKED:
