@@ -11,7 +11,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.memory_crawl import crawl, front
 from tests.serve.client import Client
 
-WEB = SimWeb(SimSettings(hosts=3, pages=40, rtt_ms=20, mirrors=0.5))
+WEB = SimWeb(SimSettings(hosts=3, pages=40, rtt_ms=20, mirrors=0.5, near_duplicates=0.2))
 TOKEN = "a-token-for-tests"
 
 

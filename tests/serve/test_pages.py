@@ -277,3 +277,13 @@ def test_points_of_shards_are_added_up() -> None:
     one = [Sample(at_unix=0.0, begins=True), Sample(at_unix=2.0, pages=10)]
     two = [Sample(at_unix=1.0, begins=True), Sample(at_unix=3.0, pages=5)]
     assert [point.pages for point in chart_points([one, two], most=100)] == [0, 0, 10, 15]
+
+
+def test_search_folds_near_copies_and_links_to_all_of_them(client: Client) -> None:
+    found = client.get("/api/v1/search?q=the&limit=100").facts
+    every = client.get("/api/v1/search?q=the&limit=100&fold=false").facts
+
+    assert found["folded"] > 0
+    assert (every["total"], every["folded"]) == (found["total"] + found["folded"], 0)
+    assert f"show {found['folded']} copies as well" in client.get("/search?q=the").text
+    assert "fold copies" in client.get("/search?q=the&fold=false").text
