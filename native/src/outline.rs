@@ -62,7 +62,7 @@ pub struct Node {
     chars: usize,
     linked: usize,
     links: usize,
-    content: usize, // headings and blocks of code in it: what has one is no list of links
+    heads: usize,
     h1s: usize,
     pub rows: usize, // of a table; of a row, its cells of headings
     pub columns: usize,
@@ -71,6 +71,15 @@ pub struct Node {
     has_head: bool,
     is_data: bool,
     left_out: LeftOut,
+}
+
+/// The link that text stands in. Links within code are references, part of what is said.
+#[derive(Default, Clone, Copy, PartialEq)]
+enum Link {
+    #[default]
+    No,
+    Navigates,
+    InCode,
 }
 
 #[derive(Clone, Copy)]
@@ -101,7 +110,7 @@ pub struct Outline<'a> {
     lists: Vec<usize>, // long ones, nearly all links
     drawings: usize,
     verbatim: usize,
-    is_linked: bool,
+    link: Link,
     touches: bool,
     has_gap: bool,
     last: Option<u8>, // the last byte of text
@@ -155,8 +164,8 @@ impl Sink for Outline<'_> {
             _ if what & NO_TEXT != 0 || self.hides_inline(token) => {}
             _ => {
                 if tag == A {
-                    self.is_linked = true;
-                    self.top().links += 1;
+                    self.link = if self.verbatim > 0 { Link::InCode } else { Link::Navigates };
+                    self.top().links += usize::from(self.link == Link::Navigates);
                 }
                 self.verbatim += usize::from(tag == CODE);
                 if !matches!(tag, SUB | SUP) {
@@ -186,7 +195,7 @@ impl Sink for Outline<'_> {
             self.close_last(|one| one == tag, 0, &[]);
         } else if what & NO_TEXT == 0 {
             if tag == A {
-                self.is_linked = false;
+                self.link = Link::No;
             }
             self.verbatim = self.verbatim.saturating_sub(usize::from(tag == CODE));
             self.touches = true;
@@ -206,10 +215,10 @@ impl Sink for Outline<'_> {
         }
         let words = stripped(&text);
         let chars = words.chars().count();
-        if self.is_linked {
-            if matches!(words, "¶" | "#" | "§") {
-                return;
-            }
+        if self.link != Link::No && matches!(words, "¶" | "#" | "§") {
+            return;
+        }
+        if self.link == Link::Navigates {
             self.top().linked += chars;
         }
         self.top().chars += chars;
@@ -370,10 +379,7 @@ impl<'a> Outline<'a> {
             let Some(number) = self.open.pop() else { return };
             let node = &mut self.nodes[number];
             match node.tag {
-                PRE => {
-                    self.verbatim = self.verbatim.saturating_sub(1);
-                    node.content += 1;
-                }
+                PRE => self.verbatim = self.verbatim.saturating_sub(1),
                 SVG => self.drawings -= 1,
                 TABLE => {
                     self.tables.pop();
@@ -381,7 +387,7 @@ impl<'a> Outline<'a> {
                     node.is_layout |= has_few || (node.has_code && !node.has_head);
                 }
                 tag @ H1..=H6 => {
-                    node.content += 1;
+                    node.heads += 1;
                     node.h1s += usize::from(tag == H1);
                 }
                 _ => {}
@@ -400,12 +406,12 @@ impl<'a> Outline<'a> {
                 self.judge_cell(number, table);
             }
             let node = &self.nodes[number];
-            let (chars, linked, links, content, h1s) = (node.chars, node.linked, node.links, node.content, node.h1s);
+            let (chars, linked, links, heads, h1s) = (node.chars, node.linked, node.links, node.heads, node.h1s);
             let parent = self.top();
             parent.chars += chars;
             parent.linked += linked;
             parent.links += links;
-            parent.content += content;
+            parent.heads += heads;
             parent.h1s += h1s;
         }
     }
@@ -433,7 +439,7 @@ impl<'a> Outline<'a> {
     /// Is a block that has ended nothing for reading, by what is in it?
     fn is_left_out(&mut self, number: usize) -> bool {
         let node = &self.nodes[number];
-        if node.content > 0 {
+        if node.heads > 0 {
             return false;
         }
         match node.tag {

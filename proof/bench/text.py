@@ -94,7 +94,8 @@ def missing_blocks(body: bytes) -> Counter[str]:
     """Blocks that stand in the main part of the HTML and whose words do not stand in the Markdown in this order."""
     tree = LexborHTMLParser(body)
     for part in tree.css(_AROUND):
-        if part.tag != "header" or part.css_first("h1, h2, h3") is None:
+        is_head = part.tag == "header" and part.css_first("h1, h2, h3") is not None
+        if not is_head and part.tag not in ("html", "body"):
             part.decompose()
     main = tree.css_first("main, [role=main]") or tree.body
     markdown = extract_readable(body, url=URL, content_type=TYPE, wants_markdown=True).markdown

@@ -217,12 +217,12 @@ def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
             assert any(": reset, status " in line for line in lines), lines
 
 
-def test_why_of_a_page_that_is_not_there_does_not_call_its_body_empty(tmp_path: Path) -> None:
+def test_why_of_a_page_that_is_not_there_tells_what_came(tmp_path: Path) -> None:
     crawl_site(tmp_path, {FIRST: links("a")}.get)
     with open_to_read(tmp_path) as collection:
         _, failed, asked, *_ = explain_url(collection, f"{FIRST}a")
     assert failed.startswith("failed after 1 try: status 404, depth 1")
-    assert asked.endswith(": status 404, body not kept")
+    assert asked.endswith(": status 404, 0 bytes text/html")
 
 
 def test_urls_in_flight_are_named_and_why_says_since_when(tmp_path: Path) -> None:

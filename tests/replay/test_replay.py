@@ -256,9 +256,9 @@ def test_page_that_is_gone_is_replayed_as_it_was(tmp_path: Path) -> None:
     made = Replay(tmp_path / "c", prefix=PREFIX)
 
     assert b"<h1>Here</h1>" in ask(made, f"page/2024/{SITE}").body
-    found = ask(made, f"view/2024/{SITE}never")
-    assert found.status == 404
-    assert "404" in found.body.decode(), "why it is not there"
+    found = ask(made, f"page/2024/{SITE}never")
+    assert (found.status, b"none" in found.body) == (404, True)
+    assert "The server answered with status 404" in ask(made, f"view/2024/{SITE}never").body.decode()
     made.close()
 
 

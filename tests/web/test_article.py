@@ -1,6 +1,10 @@
 """The article in a page, by the extra `article` in a process of its own."""
 
+import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +45,23 @@ def test_page_that_takes_too_long_gets_the_usual_text(monkeypatch: pytest.Monkey
 def test_page_without_an_article_gets_the_usual_text() -> None:
     found = extract_article(b"<p>short</p>", url="https://a.example/x", content_type="text/html")
     assert found.text == "short"
+
+
+@pytest.mark.parametrize(("words", "is_usual"), [(30, True), (200, False)])
+def test_article_with_few_of_the_words_of_a_page_is_a_part_of_it(
+    monkeypatch: pytest.MonkeyPatch, words: int, is_usual: bool
+) -> None:
+    text = " ".join(["word"] * words)
+    exchange = partial(_answer, json.dumps({"text": text, "markdown": text}))
+    monkeypatch.setattr(article, "_reader", lambda: SimpleNamespace(exchange=exchange, close=lambda: None))
+
+    found = extract_article(PAGE, url="https://a.example/x", content_type="text/html")
+
+    assert (found.text != text) == is_usual
+
+
+def _answer(answer: str, asked: bytes, take: Callable[[str, str], None]) -> None:
+    take("E", answer)
 
 
 def test_document_that_is_no_page_has_its_text() -> None:

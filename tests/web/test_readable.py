@@ -103,7 +103,14 @@ def test_long_list_of_links_beside_a_text_is_left_out_and_on_a_page_of_links_is_
 
 def test_code_that_is_full_of_links_stays() -> None:
     code = "<pre>class <a href=a>Optional</a> extends <a href=b>Object</a></pre>"
-    assert "class Optional extends Object" in words(f"<p>{FILLER}</p><div class=synopsis>{code}</div>")
+    cell = "<div><code><a href=s>Stream</a>&lt;<a href=t>T</a>&gt;</code></div>"
+    found = words(f"<p>{FILLER}</p><div class=synopsis>{code}</div>{cell}")
+    assert "class Optional extends Object" in found
+    assert "Stream<T>" in found
+
+
+def test_links_whose_words_are_code_are_navigation_as_others() -> None:
+    assert "one" not in words(f"<p>{FILLER}</p><div><a href=1><code>one</code></a> <a href=2><code>two</code></a></div>")
 
 
 def test_table_with_a_row_of_headings_keeps_its_cells_however_long_they_are() -> None:

@@ -89,6 +89,7 @@ _KINDS = {
 
 # Why a node is left out: never for reading, by a rule, by a word of its class or id.
 HIDDEN, RULE, WORD = 1, 2, 3
+_NO_LINK, _NAVIGATES, _IN_CODE = range(3)  # links within code are references, part of what is said
 _IS_MAIN = 4  # the role of the main element
 _LEFT_OUT = frozenset(("nav", "footer", "aside", "dialog"))
 _NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
@@ -118,14 +119,13 @@ class Node:
     """A block: its place in the items, how many characters are in it and in its links, and whether it is left out."""
 
     __slots__ = (
-        *("attributes", "chars", "columns", "content", "end", "h1s", "has_code", "has_head", "is_data", "is_layout"),
+        *("attributes", "chars", "columns", "end", "h1s", "has_code", "has_head", "heads", "is_data", "is_layout"),
         *("left_out", "linked", "links", "rows", "start", "tag"),
     )
 
     def __init__(self, tag: str, attributes: str, start: int) -> None:
         self.tag, self.attributes, self.start, self.end = tag, attributes, start, 0
-        self.chars = self.linked = self.links = self.h1s = self.left_out = 0
-        self.content = 0  # headings and blocks of code in it: what has one is no list of links
+        self.chars = self.linked = self.links = self.heads = self.h1s = self.left_out = 0
         self.rows = self.columns = 0  # of a table; of a row, its cells of headings and all of them
         self.is_layout = self.is_data = self.has_code = self.has_head = False
 
@@ -159,12 +159,13 @@ class Outline:
 
     def _read(self, html: str, inline: bool) -> None:
         items, opened = self.items, self._open
-        is_linked = touches = has_gap = False
+        link = _NO_LINK
+        touches = has_gap = False
         tokens = _TOKENS.split(html)
         columns = (tokens[place::5] for place in range(5))
         for text, raw, content, written, attributes in zip(*columns, strict=False):
             if text:
-                has_gap = touches = self._add_text(text, is_linked, has_gap)
+                has_gap = touches = self._add_text(text, link, has_gap)
             if written is None:
                 if content and not self.title and not self._drawings and raw.lower() == "title":
                     self.title = " ".join(resolve(content).split())
@@ -187,10 +188,10 @@ class Outline:
                         self.canonical = named.get("href", "").strip()
             elif not (self._unshown and self._hides_inline(name, attributes)):
                 if kind == _LINK:
-                    is_linked = True
-                    opened[-1].links += 1
+                    link = _IN_CODE if self._verbatim else _NAVIGATES
+                    opened[-1].links += link == _NAVIGATES
                 elif kind == _LINK_END:
-                    is_linked = False
+                    link = _NO_LINK
                 elif name == "code" or name == "/code":
                     self._verbatim += 1 if kind == _INLINE else -1 if self._verbatim else 0
                 if kind in (_INLINE, _LINK):
@@ -201,21 +202,22 @@ class Outline:
                 if inline:
                     items.append((name, attributes))
         if tokens[-1]:
-            self._add_text(tokens[-1], is_linked, has_gap)
+            self._add_text(tokens[-1], link, has_gap)
         self._close_to(1)
         self.root.end = len(items)
 
-    def _add_text(self, text: str, is_linked: bool, has_gap: bool) -> bool:
+    def _add_text(self, text: str, link: int, has_gap: bool) -> bool:
         if "&" in text:
             text = resolve(text)
         if has_gap and is_letter(text[0]) and is_letter(self._last):
             self.items.append(" ")  # the words of two elements are two words
         words = text.strip()
         node = self._open[-1]
-        if is_linked:
+        if link:
             if words in PERMALINKS:
                 return False
-            node.linked += len(words)
+            if link == _NAVIGATES:
+                node.linked += len(words)
         node.chars += len(words)
         self._last = text[-1]
         self.items.append(text)
@@ -305,7 +307,6 @@ class Outline:
             tag, parent = node.tag, opened[-1]
             if tag == "pre":
                 self._verbatim -= 1
-                node.content += 1
             elif tag == "svg":
                 self._drawings -= 1
             elif tag == "table":
@@ -313,7 +314,7 @@ class Outline:
                 has_few = node.rows < 2 or node.columns < 2
                 node.is_layout |= has_few or (node.has_code and not node.has_head)
             elif tag in HEADINGS:
-                node.content += 1
+                node.heads += 1
                 node.h1s += tag == "h1"
             if node.left_out == HIDDEN:
                 del items[node.start :]
@@ -329,7 +330,7 @@ class Outline:
             parent.chars += node.chars
             parent.linked += node.linked
             parent.links += node.links
-            parent.content += node.content
+            parent.heads += node.heads
             parent.h1s += node.h1s
 
     def _judge_cell(self, node: Node, table: Node) -> None:
@@ -349,7 +350,7 @@ class Outline:
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether a block that has ended is nothing for reading, by what is in it."""
-        if node.content:
+        if node.heads:
             return False
         tag = node.tag
         if tag in _LINKED:
