@@ -110,7 +110,9 @@ def test_code_that_is_full_of_links_stays() -> None:
 
 
 def test_links_whose_words_are_code_are_navigation_as_others() -> None:
-    assert "one" not in words(f"<p>{FILLER}</p><div><a href=1><code>one</code></a> <a href=2><code>two</code></a></div>")
+    assert "one" not in words(
+        f"<p>{FILLER}</p><div><a href=1><code>one</code></a> <a href=2><code>two</code></a></div>"
+    )
 
 
 def test_table_with_a_row_of_headings_keeps_its_cells_however_long_they_are() -> None:
