@@ -163,5 +163,5 @@ def test_changes_of_shards_are_read_as_one_and_advice_names_a_command_that_works
     url = str(listed(crawled)[0]["url"])
     assert say("changes", tmp_path, url) == say("changes", crawled, url)
     none = CliRunner().invoke(app, ["changes", str(tmp_path), "--since", "2030"])
-    assert none.stderr == f"no change of these is known; `lycosa crawl --into {tmp_path} --keep-fresh` revisits pages\n"
+    assert none.stderr == f"no change of these is known; `lycosa recrawl {tmp_path}` revisits pages\n"
     assert f"`lycosa recrawl {crawled}`" in CliRunner().invoke(app, ["changes", str(crawled), "--since", "2030"]).stderr
