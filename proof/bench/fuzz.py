@@ -2,9 +2,9 @@
 
 `markup` asks whether the native kernel and its twin make the same page of random markup: tags that nest badly, odd
 attributes. Real pages hardly ever have such markup; `equality` compares those. The other parts are the targets of
-`ground/fuzz_targets.py`, each for so many minutes (`--minutes`). A seed is another lot: the same seed and number make
-the same input. Targets that are done are remembered: the same command goes on where it was interrupted. Called by
-`make fuzz`.
+`ground/fuzz_targets.py`, each for so many minutes of CPU time (`--minutes`), so that a busy machine tries no less. A
+seed is another lot: the same seed and number make the same input. What is done is remembered: the same command goes
+on where it was interrupted, or ends there with fewer `--minutes`. Called by `make fuzz`.
 """
 
 import base64
@@ -18,12 +18,14 @@ import msgspec
 from proof import Bar, Experiment, Run
 from proof.bench.equality import compare, document_of
 from proof.ground.commands import memory_mb
-from proof.ground.fuzz_targets import TARGETS, FuzzTarget, mutated
+from proof.ground.fuzz_input import FuzzTarget, mutated
+from proof.ground.fuzz_targets import TARGETS
 from proof.ground.ledger import Ledger
 
 MARKUP = "markup"
 MUTATIONS, QUICK_MUTATIONS = 300_000, 5_000
 MINUTES, QUICK_MINUTES = 10.0, 0.02
+SLICE_MINUTES = 0.5
 SLOW_S = 1.0  # CPU time for one input
 HANG_S = 30.0  # CPU time after which an input is given up
 MOST_FOUND = 5  # of a target: they are mostly the same
@@ -82,16 +84,30 @@ def mutation(seed: int) -> bytes:
     return body
 
 
-class TargetResult(msgspec.Struct, frozen=True):
-    """What came of a target: inputs in all, errors that are not documented (with their input, in base64), and cost."""
+class FuzzSlice(msgspec.Struct, frozen=True):
+    """What came of a target in some minutes of CPU time: inputs, errors that are not documented (with their input, in
+    base64), and cost."""
 
     name: str
+    cpu_minutes: float
     inputs: int
     refused: int
     found: list[str]
     slow: list[str]
     slowest_s: float
     grown_mb: float
+
+    def plus(self, later: "FuzzSlice") -> "FuzzSlice":
+        return FuzzSlice(
+            self.name,
+            self.cpu_minutes + later.cpu_minutes,
+            self.inputs + later.inputs,
+            self.refused + later.refused,
+            self.found + later.found,
+            self.slow + later.slow,
+            max(self.slowest_s, later.slowest_s),
+            self.grown_mb + later.grown_mb,
+        )
 
 
 class InputHangs(Exception):
@@ -102,16 +118,16 @@ def _hangs(*_: object) -> None:
     raise InputHangs
 
 
-def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float) -> TargetResult:
-    """Gives a target random input for so many seconds."""
+def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float, *, first: int = 0) -> FuzzSlice:
+    """Gives a target random input for so many seconds of CPU time, beginning with the input of this number."""
     inputs = refused = 0
     slowest_s, found, slow = 0.0, list[str](), list[str]()
     target.check(target.samples[0])  # imports and caches are not what is measured
-    before_mb, end = memory_mb(), time.monotonic() + seconds
+    before_mb, began = memory_mb(), time.process_time()
     former = signal.signal(signal.SIGVTALRM, _hangs)
     try:
-        while (time.monotonic() < end or not inputs) and len(found) < MOST_FOUND:
-            data = mutated(target, random.Random(f"{seed} {name} {inputs}"))
+        while (time.process_time() - began < seconds or not inputs) and len(found) < MOST_FOUND:
+            data = mutated(target, random.Random(f"{seed} {name} {first + inputs}"))
             inputs += 1
             signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
             started = time.thread_time()
@@ -129,7 +145,8 @@ def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float) -> TargetRe
                 slow.append(f"{took_s:.1f} s: {base64.b64encode(data[:2_000]).decode()}")
     finally:
         signal.signal(signal.SIGVTALRM, former)
-    return TargetResult(name, inputs, refused, found, slow, slowest_s, memory_mb() - before_mb)
+    minutes = (time.process_time() - began) / 60
+    return FuzzSlice(name, minutes, inputs, refused, found, slow, slowest_s, memory_mb() - before_mb)
 
 
 def _place(error: Exception) -> str:
@@ -138,40 +155,60 @@ def _place(error: Exception) -> str:
 
 
 def measure(run: Run) -> None:
+    minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
+    names = [name for name in run.chosen if name != MARKUP]
+    if names:
+        run.setting("minutes of CPU time a target", minutes)
+        _report(run, list(campaign(run, names, minutes).values()))
+    else:
+        for figure in (FOUND, SLOW, GROWN):
+            run.leave_out(figure, "--only")
     if MARKUP in run.chosen:
         count = QUICK_MUTATIONS if run.quick else MUTATIONS
         numbers = range(run.seed * MUTATIONS, run.seed * MUTATIONS + count)
         compare(run, "mutations", ((f"mutation {number}", document_of(mutation(number))) for number in numbers))
     else:
         run.leave_out("mutations that differ", "--only")
-    minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
-    names = [name for name in run.chosen if name != MARKUP]
-    if not names:
-        for figure in (FOUND, SLOW, GROWN):
-            run.leave_out(figure, "--only")
-        return
-    run.setting("minutes a target", minutes)
-    ledger = Ledger("fuzz", TargetResult, run.seed, minutes)
-    results = [part for part in ledger.parts if part.name in names]
+
+
+def campaign(run: Run, names: list[str], minutes: float) -> dict[str, FuzzSlice]:
+    """All targets by turns, a slice each, until every one had its minutes: what is interrupted has tried all alike."""
+    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick, names)
+    results: dict[str, FuzzSlice] = {}
+    for part in ledger.parts:
+        results[part.name] = results[part.name].plus(part) if part.name in results else part
     with run.progress(len(names), "targets") as step:
-        step.advance(len(results))
-        for name in names:
-            if all(part.name != name for part in results):
-                results.append(fuzzed(name, TARGETS[name], run.seed, 60 * minutes))
-                ledger.add(results[-1])
-                step.advance()
+        step.advance(sum(_is_done(results.get(name), minutes) for name in names))
+        while left := [name for name in names if not _is_done(results.get(name), minutes)]:
+            for name in left:
+                former = results.get(name)
+                seconds = 60 * min(SLICE_MINUTES, minutes - (former.cpu_minutes if former else 0.0))
+                part = fuzzed(name, TARGETS[name], run.seed, seconds, first=former.inputs if former else 0)
+                ledger.add(part)
+                results[name] = former.plus(part) if former else part
+                step.advance(_is_done(results[name], minutes))
+                for sentence in (*part.found, *part.slow):
+                    run.say(f"{name}: {sentence}")
     ledger.close()
-    for part in results:
-        for sentence in (*part.found, *part.slow):
-            run.say(f"{part.name}: {sentence}")
-    columns = ["target", "inputs", "refused as documented", "slowest ms", "MB more"]
+    return results
+
+
+def _is_done(result: FuzzSlice | None, minutes: float) -> bool:
+    return result is not None and (result.cpu_minutes >= minutes or len(result.found) >= MOST_FOUND)
+
+
+def _report(run: Run, results: list[FuzzSlice]) -> None:
+    columns = ["target", "minutes", "inputs", "refused as documented", "slowest ms", "MB more"]
     run.table(
         columns,
-        [(p.name, p.inputs, p.refused, round(1000 * p.slowest_s, 1), round(p.grown_mb, 1)) for p in results],
+        [
+            (r.name, round(r.cpu_minutes, 2), r.inputs, r.refused, round(1000 * r.slowest_s, 1), round(r.grown_mb, 1))
+            for r in sorted(results, key=lambda r: list(TARGETS).index(r.name))
+        ],
     )
-    run.figure(FOUND, sum(len(part.found) for part in results))
-    run.figure(SLOW, sum(len(part.slow) for part in results))
-    run.figure(GROWN, max(part.grown_mb for part in results), "MB")
+    run.figure(FOUND, sum(len(each.found) for each in results))
+    run.figure(SLOW, sum(len(each.slow) for each in results))
+    run.figure(GROWN, max(each.grown_mb for each in results), "MB")
 
 
 EXPERIMENT = Experiment(

@@ -1,22 +1,30 @@
 """What is fuzzed: everything that reads what others wrote, each with samples, words of its language and its errors.
 
-A target gets bytes and must return, or raise one of its documented errors; some also check a law. Inputs are made from
-samples by `mutated`: the same seed and number give the same input.
+A target gets bytes and must return, or raise one of its documented errors; some also check a law. Inputs are made by
+`fuzz_input`.
 """
 
 import asyncio
+import gzip
+import io
 import json
-import random
 import tempfile
-from collections.abc import Callable
+import zlib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
+import brotli
+import zstandard
+from PIL import Image
+
 from lycosa.errors import LycosaError, SettingsError, StoreError
+from lycosa.fetch import decode_body
 from lycosa.records import Request, Response
+from lycosa.recrawl.change.image import image_value
+from lycosa.replay.rewrite import HtmlRewriter, ReplayAddresses
 from lycosa.search.query import parse_query
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
@@ -38,98 +46,15 @@ from lycosa.web import (
     url_key,
 )
 from lycosa.web.preferences import Purpose, header_statements, host_objection, objection, page_statements
+from lycosa.web.requisites import document_requisites
 from lycosa.web.robots import parse_robots_steps
 from lycosa.web.url import MAX_INPUT_BYTES, normalise_url
 from lycosa.web.usage_files import read_reservations, read_terms
+from proof.ground.fuzz_input import FuzzTarget
 
 BASE = "http://example.org/a/b.html"
 AGENT = "lycosa/1"
-
-
-class FuzzTarget(NamedTuple):
-    """A reader of foreign bytes. `errors` are those that are documented."""
-
-    check: Callable[[bytes], object]
-    samples: tuple[bytes, ...]
-    words: tuple[bytes, ...]
-    errors: tuple[type[Exception], ...] = ()
-
-
-# making inputs
-
-_ODD = (
-    b"\0",
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\xe2\x80\xae",
-    b"\r\n",
-    b"\n",
-    b"\t",
-    b" ",
-    b"%00",
-    b"%",
-    b"%zz",
-    b"\\",
-    b"'",
-    b'"',
-    b"<",
-    b">",
-    b"&",
-    b";",
-    b"=",
-    b":",
-    b"/",
-    b"//",
-    b"..",
-    b"*",
-    b"$",
-    b"#",
-    b"?",
-    b"[",
-    b"]",
-    b"{",
-    b"}",
-    b"-1",
-    b"0",
-    b"1e999",
-    b"NaN",
-    b"Infinity",
-    b"9" * 25,
-    b"\\ud800",
-    b"\\u0000",
-    b"a" * 300,
-)
-LONGEST_BYTES = 1 << 16
-
-
-def mutated(target: FuzzTarget, chance: random.Random) -> bytes:
-    """A sample with a few changes, each at a random place."""
-    data = bytearray(chance.choice(target.samples))
-    for _ in range(chance.choice((1, 1, 2, 3, 5, 8, 20))):
-        at, kind = chance.randint(0, len(data)), chance.random()
-        if kind < 0.3:
-            data[at:at] = chance.choice(target.words)
-        elif kind < 0.5:
-            data[at : at + chance.choice((0, 1, 4))] = chance.choice(_ODD)
-        elif kind < 0.6:
-            del data[at : at + chance.randint(1, 16)]
-        elif kind < 0.7 and at < len(data):
-            data[at] ^= 1 << chance.randrange(8)
-        elif kind < 0.8:
-            part = data[at : at + chance.randint(1, 60)]
-            data[at:at] = part * chance.choice((1, 2, 50, 500))
-        elif kind < 0.9:
-            other = chance.choice(target.samples)
-            start = chance.randint(0, len(other))
-            data[at:] = other[start:]
-        elif kind < 0.95:
-            del data[at:]
-        else:
-            data[at:at] = chance.randbytes(chance.randint(1, 12))
-        del data[LONGEST_BYTES:]
-    return bytes(data)
+DECODED_BYTES = 1 << 20
 
 
 # the targets
@@ -168,6 +93,29 @@ def _html(data: bytes) -> None:
     kind = types[data[-1] % len(types)] if data else None
     page = analyse_page(data, url=BASE, content_type=kind, wants_main=True, wants_simhash=True)
     page_statements(page.robots, AGENT)
+
+
+def _requisites(data: bytes) -> None:
+    for kind in ("text/html", "text/css"):
+        found = document_requisites(data, url=BASE, content_type=kind)
+        assert all(map(parse_url, (*found.needed, *found.imported))), "a requisite is no address"
+
+
+def _replay(data: bytes) -> None:
+    for is_xml in (False, True):
+        HtmlRewriter(BASE, "utf-8", ReplayAddresses("/l/", "/f/", "/r/"), is_xml=is_xml).rewrite(_text(data))
+
+
+def _coding(data: bytes) -> None:
+    """Every body has a decoding, and none is longer than it may be."""
+    codings = ("gzip", "deflate", "br", "zstd", "gzip, br", "zstd, gzip", "x-odd")
+    found = decode_body(data, codings[len(data) % len(codings)], cap_bytes=DECODED_BYTES)
+    assert len(found.body) <= DECODED_BYTES, "a body is longer than it may be"
+
+
+def _images(data: bytes) -> None:
+    value = image_value(data)
+    assert value is None or value == image_value(data), "an image has two values"
 
 
 def _tables(data: bytes) -> None:
@@ -333,6 +281,15 @@ _RSL = (
     b"<prohibits type='usage'>ai-train</prohibits><payment type='free'/></license></content></rsl>"
 )
 
+_SHOWN = (
+    b"<base href=/x/><link rel=stylesheet href='s.css'><style>p { background: url('i.png') }</style>"
+    b"<img srcset='a.png 1x, b.png 2x' src=c.png><table background=d.png><meta http-equiv=refresh content='0; url=/r'>"
+    b"<svg><image xlink:href=e.svg /></svg><p style='background: url(f.png)'><a href='../g?h=1&amp;i=2' ping=/p>j</a>"
+)
+_STYLE = (
+    b"@charset 'utf-8'; @import 'a.css'; @import url(b.css); /* c */ p { background: url(\"d.png\") url(e\\29 .png) }"
+)
+
 
 def _warc_sample() -> bytes:
     request = Request(url=BASE, host="example.org", port=80, address="192.0.2.1")
@@ -350,11 +307,31 @@ def _warc_plain() -> bytes:
     )
 
 
+def _coded() -> tuple[bytes, ...]:
+    body = _PAGE * 20
+    return (gzip.compress(body, mtime=0), zlib.compress(body), brotli.compress(body), zstandard.compress(body), body)
+
+
+def _pictures() -> tuple[bytes, ...]:
+    """A picture of 40 × 30 pixels in every format."""
+    picture = Image.linear_gradient("L").resize((40, 30)).convert("RGB")
+    found: list[bytes] = []
+    for name in ("PNG", "JPEG", "GIF", "WEBP"):
+        into = io.BytesIO()
+        picture.save(into, name)
+        found.append(into.getvalue())
+    return tuple(found)
+
+
 _HTML_WORDS = tuple(
     b"<div> <p> </p> <a href=x> <script> </script> <!-- --> <![CDATA[ ]]> <svg> <math> <templa"
     b"te> <table> <tr> <td> <select> &amp; "
     b"&#x110000; &notin <b> <i> <style> <title> <textarea> <frameset> <meta charset=utf-16> <m"
     b"eta charset=x> <base href=//> <plaintext>".split()
+)
+_CSS_WORDS = tuple(
+    b"url( @import \" ' ) /* */ \\ \\41 ; @namespace style= srcset= 2x, ( <style> </style> <svg> href= http://[ "
+    b"data:,".split()
 )
 _XML_WORDS = tuple(
     b"<!DOCTYPE <!ENTITY ]> <?xml encoding='utf-16' encoding='x' <url> </url> <loc> </loc> <si"
@@ -363,47 +340,25 @@ _XML_WORDS = tuple(
 TARGETS: dict[str, FuzzTarget] = {
     "url": FuzzTarget(
         _url,
-        (
-            b"http://user:p@example.org:8080/a/../b?c=1#d",
-            b"//x/y",
-            b"../a b?\xc3\xbc",
-            b"http://[::1]/",
-            b"http://xn--mnchen-3ya.de/",
-            b"http://0x7f.1/",
+        tuple(
+            b"http://user:p@example.org:8080/a/../b?c=1#d //x/y ../a%20b?\xc3\xbc http://[::1]/ "
+            b"http://xn--mnchen-3ya.de/ http://0x7f.1/".split()
         ),
-        (
-            b"http://",
-            b"https:",
-            b"file:",
-            b"javascript:",
-            b"@",
-            b":80",
-            b":99999",
-            b"[::",
-            b"xn--",
-            b"%2e",
-            b"..;",
-            b"\xe3\x80\x82",
-            b"\xc2\xad",
-        ),
+        tuple(b"http:// https: file: javascript: @ :80 :99999 [:: xn-- %2e ..; \xe3\x80\x82 \xc2\xad".split()),
     ),
     "robots": FuzzTarget(
         _robots,
         (_ROBOTS, b"User-agent: *\nDisallow: /*/*/*$\n"),
-        (
-            b"User-agent:",
-            b"Disallow: /",
-            b"Allow: *",
-            b"Crawl-delay: 1e9",
-            b"Content-Usage:",
-            b"*" * 30,
-            b"$",
-            b"Sitemap: x",
-            b"%2A",
-        ),
+        (*b"User-agent: Content-Usage: $ %2A".split(), b"Disallow: /", b"Allow: *", b"Crawl-delay: 1e9", b"*" * 30),
     ),
     "sitemap": FuzzTarget(_sitemap, (_SITEMAP, b"http://example.org/a\nhttp://example.org/b\n", _FEED), _XML_WORDS),
     "html": FuzzTarget(_html, (_PAGE, _FEED, b"plain text"), _HTML_WORDS + _XML_WORDS),
+    "requisites": FuzzTarget(_requisites, (_SHOWN, _STYLE), _HTML_WORDS + _CSS_WORDS),
+    "replay": FuzzTarget(_replay, (_SHOWN, _PAGE, b"<style>" + _STYLE), _HTML_WORDS + _CSS_WORDS),
+    "coding": FuzzTarget(_coding, _coded(), (b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd", b"\x78\x9c", b"\x50\x2a\x4d\x18")),
+    "images": FuzzTarget(
+        _images, _pictures(), (b"IHDR", b"IDAT", b"\xff\xd8\xff\xe0", b"Exif\0\0", b"GIF89a", b"\x7f" * 4)
+    ),
     "tables": FuzzTarget(
         _tables, (_TOL, _TVI), (b"# ", b"\t", b"\\t", b"\\", b"internal", b"encoding: latin-1", b"# frame: x")
     ),

@@ -10,7 +10,8 @@ import pytest
 from proof.bench import fuzz
 from proof.bench.fuzz import fuzzed
 from proof.experiment import perform
-from proof.ground.fuzz_targets import TARGETS, FuzzTarget
+from proof.ground.fuzz_input import FuzzTarget
+from proof.ground.fuzz_targets import TARGETS
 from proof.progress import ProgressSteps
 
 # Inputs that ended in an undocumented error, or took seconds, and what it was.
