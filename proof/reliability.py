@@ -31,7 +31,8 @@ A kill may cost a second: a URL is fetched again only if its request had not end
 the kill. When the disk is full a
 crawl pauses, says so and tries again every second; after ten tries it ends with exit code 4, and the same command
 goes on when there is room.
-Exit codes: 0 done, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage, 130 interrupted, 143 terminated.
+Exit codes: 0 done, 1 nothing could be fetched, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage,
+130 interrupted (Ctrl-C, SIGTERM).
 """
 
 

@@ -16,6 +16,7 @@ from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import Url
 
+TOMORROW = 86_500.0  # until then robots.txt is believed: the world begins at 100
 OPEN = Robots(agent="lycosa")
 
 
@@ -132,7 +133,7 @@ class World(FrontierHook):
         self.ended.setdefault(lease.host.origin, []).append(self.now)
         wait_s = 0.0
         if lease.kind is RequestKind.ROBOTS:
-            self.frontier.set_robots(lease.host, OPEN, until_unix=1e12, now=self.now)
+            self.frontier.set_robots(lease.host, OPEN, until_unix=self.now + 86_400, now=self.now)
         elif outcome == "retry":
             lease.host.hold_back_retries(self.now + 20)
             self.frontier.retry(lease, due_unix=self.now + 5, due=self.now + 5, failed="reset")

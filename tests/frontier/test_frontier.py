@@ -1,7 +1,7 @@
 """The frontier alone: nothing lost, nothing twice, nobody asked too early, whatever the order of events and crashes."""
 
 import pytest
-from frontier_world import World
+from frontier_world import TOMORROW, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,9 +71,9 @@ def test_disallowed_urls_are_dropped_with_the_reason() -> None:
     world.lease()
     rules = Robots(agent="lycosa", disallow=("/4",))
     host = world.leases[0].host
-    world.frontier.set_robots(host, rules, until_unix=1e12, now=world.now)
+    world.frontier.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
     world.end(0, "done")
-    world.frontier.set_robots(host, rules, until_unix=1e12, now=world.now)
+    world.frontier.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
     world.finish_all()
     row = UrlRow.unpack(world.disk.rows[Family.URL][url_key("http://h0.example/4")])
     assert (row.state, row.reason) == (UrlState.DROPPED, Reason.ROBOTS)

@@ -1,6 +1,6 @@
 """Nobody waits for ever, nobody is asked too early: what went wrong once, or could have."""
 
-from frontier_world import World
+from frontier_world import TOMORROW, World
 from test_policies import Ladder, drained, urls_of
 
 from lycosa.frontier.lease import Lease, MemoryLimits
@@ -94,7 +94,9 @@ def test_crawl_delay_that_comes_late_counts_from_the_last_request() -> None:
     world.admit(urls_of("a.example/1"))
     robots = given(world)
     world.frontier.release(robots, world.now, world.now)
-    world.frontier.set_robots(robots.host, Robots(agent="lycosa", crawl_delay_s=20.0), until_unix=1e12, now=world.now)
+    world.frontier.set_robots(
+        robots.host, Robots(agent="lycosa", crawl_delay_s=20.0), until_unix=TOMORROW, now=world.now
+    )
     world.now += 19.0
     assert drained(world) == []
     world.now += 1.5
@@ -119,7 +121,9 @@ def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:
     world.admit(urls_of("a.example/zz", *(f"a.example/no/{n:03}" for n in range(40))))
     world.commit()
     lease = given(world)
-    world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/no/",)), until_unix=1e12, now=world.now)
+    world.frontier.set_robots(
+        lease.host, Robots(agent="lycosa", disallow=("/no/",)), until_unix=TOMORROW, now=world.now
+    )
     world.frontier.release(lease, world.now, world.now)
     assert [lease.url for lease in drained(world)] == ["http://a.example/zz"]
 
@@ -128,7 +132,7 @@ def test_many_drops_leave_the_loop_a_turn() -> None:
     world = World(Politeness(delay_s=0.0, per_ip=9))
     world.admit(urls_of(*(f"a.example/{n}" for n in range(3_000))))
     lease = given(world)
-    world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=1e12, now=world.now)
+    world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=TOMORROW, now=world.now)
     world.frontier.release(lease, world.now, world.now)
     calls = 0
     while world.frontier.queued:

@@ -5,10 +5,11 @@ An answer is at hand or comes later: then the frontier puts the host aside until
 
 from collections.abc import Callable
 
+from lycosa.crawl.outage import Outage
 from lycosa.crawl.seams import Parts
 from lycosa.frontier import Host
 from lycosa.mapping import Mapper
-from lycosa.records import Mapped
+from lycosa.records import Failure, Mapped
 from lycosa.settings import CrawlSettings
 
 
@@ -25,6 +26,7 @@ class HostAddresses:
     ) -> None:
         self._now, self._now_unix, self._other_shards = now, now_unix, parts.other_shards
         self.on_located: Callable[[list[str]], None] = lambda _: None  # who asked hears of them
+        self.outage = Outage()
         self._put_off: list[str] = []  # names that found the mapping queue full
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -64,6 +66,8 @@ class HostAddresses:
         await self.mapper.close()
 
     def _on_mapped(self, mapped: list[Mapped]) -> None:
+        if any(each.failure is not Failure.DNS for each in mapped):
+            self.outage.record_name_answer()
         self.on_located([each.host for each in mapped])
         waiting, self._put_off = self._put_off, []
         self._put_off = [name for name in waiting if not self.mapper.want(name)]

@@ -134,6 +134,7 @@ class Engine:
         if response.failure is Failure.CANCELLED:
             return None
         self.counters.request(response)
+        self._addresses.outage.record(lease.host.host, response.failure, self.now())
         seconds = max(0.0, response.ended_s - response.started_s)
         lease.host.record_request(len(response.body), seconds, self.now_unix())
         return self._handlers[lease.kind].handle(answer)

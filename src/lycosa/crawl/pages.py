@@ -81,7 +81,7 @@ class FailureHandler:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
-        if not self._is_past:
+        if not self._is_past and not self._addresses.outage.explains(response.failure, shard.now()):
             _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             self._addresses.forget(host)
@@ -110,7 +110,7 @@ class FailureHandler:
         """How long the URL waits for its next try, None when there is none; and how long its host waits."""
         shard, row = self._shard, host.row
         is_hosts = rule.host_after == AT_ONCE
-        tried = row.tries if rule.gives_up_on_host else entry.tries + 1
+        tried = max(row.tries, 1) if rule.gives_up_on_host else entry.tries + 1  # 0 in an outage
         has_more = tried < rule.tries
         # the longer the host has failed, the longer it is left alone
         rounds = max(tried, row.tries) if is_hosts else row.failing - rule.host_after + 1

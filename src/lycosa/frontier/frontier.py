@@ -538,9 +538,9 @@ class Frontier:
             host.slots.later_by(host.delay_s - before)
         self._on_robots(host, now)
 
-    def robots_failed(self, host: Host, now: float) -> None:
+    def robots_failed(self, host: Host, now: float, *, counts: bool = True) -> None:
         """Record that the host's rules could not be fetched; they are tried again when the host may be asked again."""
-        host.row.robots_tries += 1
+        host.row.robots_tries += counts
         self._on_robots(host, now)
 
     def _on_robots(self, host: Host, now: float) -> None:

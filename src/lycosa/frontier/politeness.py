@@ -22,7 +22,14 @@ from lycosa.web import CACHED_HOSTS, Purpose, Robots, domain_of, matches_pattern
 # A busy server may note the end of an answer a few milliseconds after its last byte has left, and counts from there. So
 # a pause is longer than the delay: by more than a process waits for its turn, but at most by this share of the delay.
 MARGIN_S, MARGIN_SHARE = 0.01, 0.1
-LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
+# No wait, and no robots.txt, holds for longer than a day. What on disk holds for two was written by a wrong wall clock.
+LONGEST_WAIT_S = 2 * 86_400.0
+
+
+def believed_wait_s(until_unix: float, now_unix: float) -> float:
+    """Return for how long what was written to disk still holds; 0 if it is over, or cannot be true."""
+    wait_s = until_unix - now_unix
+    return wait_s if 0 < wait_s <= LONGEST_WAIT_S else 0.0
 
 
 def pause_of(delay_s: float) -> float:
@@ -158,6 +165,6 @@ class ProcessStart:
         # ago, and that request is in no commit (decision 4). A wait from disk may lengthen that, never shorten it: the
         # wall clock may have been set back.
         at = self.now + delay_s if self.is_restart or row.requests else 0.0
-        if row.wait_until > self.now_unix:
-            at = max(at, self.now + min(row.wait_until - self.now_unix, LONGEST_WAIT_S))
+        if wait_s := believed_wait_s(row.wait_until, self.now_unix):
+            at = max(at, self.now + wait_s)
         return at

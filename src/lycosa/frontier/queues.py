@@ -16,6 +16,7 @@ import msgspec
 from lycosa.frontier.hosts import NEVER, Host, LaneWindow, TimedLane
 from lycosa.frontier.lease import MemoryLimits, UrlCounts
 from lycosa.frontier.policy import Policy
+from lycosa.frontier.politeness import believed_wait_s
 from lycosa.frontier.rows import (
     DUE_COUNTER_BITS,
     DUE_LANE,
@@ -398,8 +399,7 @@ class Queues:
             return
         lane.next = None
         for key, entry in self._waiting(host, lane):
-            due_in = entry.due_unix - now_unix
-            if due_in > 0:
+            if due_in := believed_wait_s(entry.due_unix, now_unix):
                 lane.at, lane.next = now + due_in, entry
                 return
             lane.ready.append(entry)

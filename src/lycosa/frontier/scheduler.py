@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.politeness import PageLimits, Politeness, Share, Slots, pause_of
+from lycosa.frontier.politeness import PageLimits, Politeness, Share, Slots, believed_wait_s, pause_of
 from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
 from lycosa.web import Robots, host_objection
 
@@ -60,7 +60,7 @@ class FetchChecks:
 
     def needs_robots(self, host: Host, now_unix: float) -> bool:
         """Return whether the host's robots.txt has to be fetched before anything else."""
-        return self._obeys_robots and (host.row.robots is None or host.row.robots_until < now_unix)
+        return self._obeys_robots and (host.row.robots is None or not believed_wait_s(host.row.robots_until, now_unix))
 
     def allows(self, host: Host, path: str) -> bool:
         """Return whether the host's robots.txt allows this path."""
