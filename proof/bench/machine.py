@@ -100,30 +100,30 @@ def read_only(trial: MachineTrial) -> FaultEnd:
 def tail_cut(trial: MachineTrial) -> FaultEnd:
     trial.kill_at(trial.pages // 3)
     trial.cut_tail(trial.newest("warc", "*.warc.gz"))
-    return trial.told(trial.end(trial.start(), [DONE]), "lost")
+    return trial.told(trial.end(trial.start(), [DONE]), "records-lost")
 
 
 def tail_bits(trial: MachineTrial) -> FaultEnd:
     trial.kill_at(trial.pages // 3)
     trial.flip_bits(trial.newest("warc", "*.warc.gz"))
-    return trial.told(trial.end(trial.start(), [DONE]), "lost", "damaged")
+    return trial.told(trial.end(trial.start(), [DONE]), "records-lost")
 
 
 def log_cut(trial: MachineTrial) -> FaultEnd:
     trial.kill_at(trial.pages // 3)
     trial.cut_tail(trial.newest("state", "*.log"))
-    return trial.end(trial.start(), [DONE])
+    return trial.told(trial.end(trial.start(), [DONE]), "archive-cut")
 
 
 def log_bits(trial: MachineTrial) -> FaultEnd:
     trial.kill_at(trial.pages // 3)
     trial.flip_bits(trial.newest("state", "*.log"))
-    return trial.end(trial.start(), [DONE])
+    return trial.told(trial.end(trial.start(), [DONE]), "archive-cut")
 
 
 def links_bits(trial: MachineTrial) -> FaultEnd:
     trial.kill_at(trial.pages // 2)
-    trial.flip_bits(trial.newest("links", "*"))
+    trial.flip_bits(trial.newest("graph", "*.links"))
     return trial.end(trial.start(), [DONE])
 
 

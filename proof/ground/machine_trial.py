@@ -103,10 +103,10 @@ class MachineTrial:
         while process.poll() is None and word not in self.said.read_text() and time.monotonic() < deadline:
             time.sleep(0.1)
 
-    def told(self, end: FaultEnd, *words: str) -> FaultEnd:
-        """Right only if the crawl's log or its view has one of these words."""
+    def told(self, end: FaultEnd, event: str) -> FaultEnd:
+        """Right only if the crawl's log has this event."""
         log = (self.into / "log.jsonl").read_text(errors="replace")
-        return end._replace(is_right=end.is_right and any(word in log + end.said for word in words))
+        return end._replace(is_right=end.is_right and f'"{event}"' in log)
 
     # the disk
 

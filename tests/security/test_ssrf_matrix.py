@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.security.closed_world import QUIET_WAYS, SITE, WAYS
+from tests.security.closed_world import SITE
+from tests.security.ways import QUIET_WAYS, WAYS
 
 REPOSITORY = Path(__file__).parents[2]
 CLOSED = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo"
@@ -27,7 +28,7 @@ def report(conformance: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no network namespace with all addresses on lo: {getattr(error, 'stderr', '') or error}")
     folder = tmp_path_factory.mktemp("closed_world")
-    command = ["unshare", "--net", sys.executable, "-m", "tests.security.closed_world", str(conformance), str(folder)]
+    command = ["unshare", "--net", sys.executable, "-m", "tests.security.ways", str(conformance), str(folder)]
     environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY}"}
     subprocess.run(command, check=True, cwd=REPOSITORY, env=environment, timeout=600)
     found: Report = json.loads((folder / "report.json").read_text())
@@ -54,6 +55,10 @@ def test_special_addresses_are_not_asked_by_logins_and_browsers(report: Report, 
     assert {address for _, address, _ in way["started"]} <= {SITE}
     assert set(way["heard"]) <= {f"{SITE} 80"}
     assert way["tried"] >= 200
+
+
+def test_tables_of_parts_that_redirect_are_not_followed(report: Report) -> None:
+    assert report["link_in_a_table_of_parts"]["tried"] >= 190
 
 
 def test_typed_literal_opens_its_host_and_port_only(report: Report) -> None:

@@ -1,7 +1,9 @@
 """Appending, rotation, and recovery: files hold whole members only, and agree with what was committed."""
 
 import errno
+import gzip
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
-from lycosa.store.warc_file import WarcWriter
+from lycosa.store.warc_file import TAIL_BYTES, WarcWriter
 from lycosa.store.warc_read import WarcLocation, WarcReader, read_record
 from lycosa.store.warc_record import warcinfo
 
@@ -128,6 +130,30 @@ def test_recover_zeros_where_the_end_was_is_told_as_short(writer: WarcWriter) ->
         file.write(b"\0" * second.length)
 
     assert WarcWriter(writer.folder, info=INFO).recover(committed).short == {1: second.offset}
+
+
+@pytest.mark.parametrize("before", [0, 3 * TAIL_BYTES])
+def test_recover_flipped_bit_in_the_last_part_is_told_as_short(writer: WarcWriter, before: int) -> None:
+    writer.max_bytes = 10 * TAIL_BYTES
+    writer.append([gzip.compress(random.Random(1).randbytes(before))])
+    kept, damaged, _ = writer.append([member("kept"), member("damaged"), member("last")])
+    committed = dict(writer.lengths)
+    data = bytearray(writer.path(1).read_bytes())
+    data[damaged.offset + damaged.length // 2] ^= 4
+    writer.path(1).write_bytes(data)
+
+    recovery = WarcWriter(writer.folder, info=INFO).recover(committed)
+
+    assert recovery.short == {1: damaged.offset}
+    assert not recovery.is_lost(kept)
+    assert recovery.is_lost(damaged)
+
+
+def test_recover_last_part_within_a_large_record_is_whole(writer: WarcWriter) -> None:
+    writer.max_bytes = 10 * TAIL_BYTES
+    writer.append([gzip.compress(random.Random(1).randbytes(2 * TAIL_BYTES))])
+
+    assert WarcWriter(writer.folder, info=INFO).recover(dict(writer.lengths)).short == {}
 
 
 def test_recover_missing_file_is_short_by_all(writer: WarcWriter) -> None:

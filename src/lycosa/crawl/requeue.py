@@ -204,8 +204,11 @@ def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
 
 
 def requeue_lost(shard: Shard) -> None:
-    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them."""
+    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them. What was cut off the
+    archive is told, too: records that no commit names, since it was not made or its log is damaged."""
     recovery = shard.collection.recovery
+    if recovery.cut_bytes:
+        shard.events.write("archive-cut", bytes=sum(recovery.cut_bytes.values()))
     if not recovery.short:
         return
     state, lost = shard.collection.state, 0

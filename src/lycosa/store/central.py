@@ -56,8 +56,16 @@ class CentralStore(Protocol):
         ...
 
 
+def can_be_store(where: str) -> bool:
+    """May a store be there? Not at a web server, which takes no files: a collection from elsewhere names its store
+    itself, and whoever opens it must not be made to ask addresses inside their network. Nor inside another file."""
+    return "::" not in where and not where.lower().startswith(("http:", "https:"))
+
+
 def open_central_store(where: str) -> CentralStore:
     """Opens the store at a folder or a URL."""
+    if not can_be_store(where):
+        raise SettingsError(f"{where} is no place for a store: name a folder, or a URL such as s3://bucket/crawl")
     if "://" not in where:
         return FolderStore(Path(where))
     return UrlStore(where)

@@ -20,7 +20,7 @@ import msgspec
 
 from lycosa.errors import StoreError, storage_error
 from lycosa.records import Family
-from lycosa.store.central import CentralStore, is_claimed_store, open_central_store
+from lycosa.store.central import CentralStore, can_be_store, is_claimed_store, open_central_store
 from lycosa.store.packed import SUFFIX, Capture, ChooseLeftOut, LeftOutPage, PackedWarc, pack_warc
 from lycosa.store.page_rows import PageRow, pages_at
 from lycosa.store.state import Batch, State
@@ -98,7 +98,7 @@ def remember_store(folder: Path, url: str) -> None:
 def store_urls(folder: Path) -> list[str]:
     """The stores of the archive in this folder, the latest first."""
     try:
-        return (folder / _STORES).read_text().split("\n")[:-1]
+        return list(filter(can_be_store, (folder / _STORES).read_text().split("\n")[:-1]))
     except FileNotFoundError:
         return []
     except OSError as error:

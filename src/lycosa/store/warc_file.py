@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import msgspec
+from isal import isal_zlib
 
 from lycosa.errors import StoreError, storage_error
 from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, intact_length
@@ -23,11 +24,14 @@ from lycosa.store.warc_record import warcinfo
 # The size archives rotate at: large enough to be few, small enough to copy.
 DEFAULT_FILE_BYTES = 1 << 30
 _NAME = re.compile(r"lycosa-(\d{6,})\.warc\.gz")
-_GZIP_TRAILER_BYTES = 8
+_GZIP_TRAILER_BYTES, _GZIP_MAGIC = 8, b"\x1f\x8b"
+# So much of the last file is read again at a start: what a failing disk did to what was written last is told then.
+TAIL_BYTES = 256 * 1024
 
 
 class WarcRecovery(msgspec.Struct, frozen=True):
-    """What a start found: bytes cut behind the committed length, and files that hold less than was committed."""
+    """What a start found: bytes cut behind the committed length, and up to where files are whole that hold less than
+    was committed, or whose last part is damaged."""
 
     cut_bytes: dict[int, int] = {}
     short: dict[int, int] = {}
@@ -74,8 +78,9 @@ class WarcWriter:
         try:
             for number in self._numbers() & set(released):
                 self.path(number).unlink(missing_ok=True)
+            last = max(committed, default=0)
             for number in sorted(self._numbers() | committed.keys()):
-                self._recover_file(number, committed.get(number, 0), recovery)
+                self._recover_file(number, committed.get(number, 0), recovery, is_last=number == last)
         except OSError as error:
             raise storage_error(error, path=self.folder, doing="recovering the archive") from error
         self._number = max([*committed, *released], default=self._first_number)
@@ -90,11 +95,14 @@ class WarcWriter:
         found = (_NAME.fullmatch(entry.name) for entry in self.folder.iterdir())
         return {int(match[1]) for match in found if match}
 
-    def _recover_file(self, number: int, committed_bytes: int, recovery: WarcRecovery) -> None:
+    def _recover_file(self, number: int, committed_bytes: int, recovery: WarcRecovery, *, is_last: bool) -> None:
         path = self.path(number)
         size = path.stat().st_size if path.exists() else 0
         if size < committed_bytes or not _has_written_end(path, committed_bytes):
             recovery.short[number] = min(intact_length(path), committed_bytes) if size else 0
+            return
+        if is_last and committed_bytes and (damaged := _damage_in_tail(path, committed_bytes)) is not None:
+            recovery.short[number] = damaged
             return
         if size > committed_bytes:
             recovery.cut_bytes[number] = size - committed_bytes
@@ -213,6 +221,33 @@ def _has_written_end(path: Path, end: int) -> bool:
     with path.open("rb") as file:
         file.seek(max(0, end - _GZIP_TRAILER_BYTES))
         return any(file.read(_GZIP_TRAILER_BYTES))
+
+
+def _damage_in_tail(path: Path, end: int) -> int | None:
+    """Where the first damaged member begins in the last part of a file before `end`; None if all there are whole."""
+    start = max(0, end - TAIL_BYTES)
+    with path.open("rb") as file:
+        file.seek(start)
+        tail = file.read(end - start)
+    at = 0
+    while start and at >= 0 and not _member_length(tail, at):  # the part may begin within a member
+        at = tail.find(_GZIP_MAGIC, at + 1)
+    while 0 <= at < len(tail):
+        length = _member_length(tail, at)
+        if not length:
+            return start + at
+        at += length
+    return None
+
+
+def _member_length(data: bytes, at: int) -> int:
+    """The length of the whole gzip member that begins at `at`; 0 if there is none."""
+    stream = isal_zlib.decompressobj(31)
+    try:
+        stream.decompress(data[at:])
+    except isal_zlib.error:  # type: ignore[misc]  # its stub says instance
+        return 0
+    return len(data) - at - len(stream.unused_data) if stream.eof else 0
 
 
 def sync_folder(folder: Path) -> None:
