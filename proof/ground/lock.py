@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
 LOCK = PROJECT / "requirements.lock"
-EXTRAS = "tls,cluster,store,images,article,pdf,apprise,identity,tables,serve"
+EXTRAS = "tls,cluster,store,images,article,pdf,apprise,identity,tables,serve,render,plot"
 
 
 def lines(report: dict[str, list[dict[str, dict[str, dict[str, dict[str, str]]]]]]) -> list[str]:

@@ -2,10 +2,14 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from proof.ground.lock import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "lycosa").rglob("*.py"))
@@ -83,10 +87,20 @@ def test_files_with_secrets_are_made_for_their_owner_alone(name: str) -> None:
     assert not re.search(r"0o6[1-7][0-7]|0o64", text)
 
 
-def test_every_package_of_the_lock_has_a_version_and_a_digest() -> None:
+def test_lock_has_every_package_of_users_at_a_version_that_fits_and_with_its_digest() -> None:
     lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9.-]+==[^ ]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
-    locked = {line.partition("==")[0] for line in lines}
-    needed = re.findall(r'^    "([A-Za-z0-9_-]+)[><=]', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    wanted = {name.lower().replace("_", "-") for name in needed[: needed.index("zstandard") + 1]}
-    assert wanted <= locked
+    locked = {name: rest.partition(" ")[0] for name, _, rest in (line.partition("==") for line in lines)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert set(extras) - set(EXTRAS.split(",")) == {"native", "docs", "dev"}  # built here, or for developers
+    needed = [*project["dependencies"], *(word for extra in EXTRAS.split(",") for word in extras[extra])]
+    for requirement in map(Requirement, needed):
+        version = locked[requirement.name.lower().replace("_", "-")]
+        assert requirement.specifier.contains(version), requirement
+
+
+def test_crates_of_the_kernel_are_locked_with_digests() -> None:
+    crates = tomllib.loads((ROOT / "native" / "Cargo.lock").read_text())["package"]
+    assert all("checksum" in crate for crate in crates if "source" in crate)
+    assert [crate["name"] for crate in crates if "source" not in crate] == ["lycosa-native"]
