@@ -122,7 +122,7 @@ def log_bits(trial: MachineTrial) -> FaultEnd:
 
 
 def links_bits(trial: MachineTrial) -> FaultEnd:
-    trial.kill_at(trial.pages // 2)
+    trial.end(trial.start(), [DONE])
     trial.flip_bits(trial.newest("graph", "*.links"))
     return trial.end(trial.start(), [DONE])
 

@@ -97,11 +97,13 @@ def measure(run: Run) -> None:
         done = json.loads(
             run_command(lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet"), watch=watch).out
         )
-        findings = audit_log(web.log, AuditRules(delay_s=DELAY_S))
+        broken = audit_log(web.log, AuditRules(delay_s=DELAY_S)).broken()
     _report(run, samples)
     run.figure("pages", done["pages"])
     run.figure("failed URLs", done["failed"])
-    run.figure("politeness violations", len(findings.broken()))
+    run.figure("politeness violations", len(broken))
+    for finding in broken[:5]:
+        run.say(str(finding))
 
 
 def _report(run: Run, samples: list[SoakSample]) -> None:
