@@ -8,7 +8,8 @@ import pytest
 from lycosa.graph.index import start_helper
 from lycosa.inspect import page_of
 from lycosa.search.index import IndexReader, current
-from lycosa.search.view import SearchView, make_index, update_index
+from lycosa.search.making import make_index, update_index
+from lycosa.search.view import SearchView
 from lycosa.store import ArchiveUnavailable
 from lycosa.store.central import claim_store, open_central_store
 from lycosa.store.released import remember_store, upload_warc

@@ -6,7 +6,8 @@ from random import Random
 
 from lycosa.search.documents import address_hash
 from lycosa.search.folding import MOST_READ, Folding, FoldMarks, PageSource
-from lycosa.search.view import SearchResults, SearchView, make_index
+from lycosa.search.making import make_index
+from lycosa.search.view import SearchResults, SearchView
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from lycosa.web import text_sketch
 from tests.search.shop import Shop

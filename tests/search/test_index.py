@@ -21,7 +21,8 @@ from lycosa.search.documents import IndexedPage, anchor_document, page_document,
 from lycosa.search.follower import IndexFollower
 from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written
 from lycosa.search.indexer import CONSUMER, Indexer
-from lycosa.search.view import SearchView, is_index_behind, make_index, update_index
+from lycosa.search.making import is_index_behind, make_index, update_index
+from lycosa.search.view import SearchView
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore, is_collection
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER

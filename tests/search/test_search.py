@@ -12,9 +12,10 @@ from lycosa.errors import StoreError
 from lycosa.search.compile import BM25_ALONE
 from lycosa.search.documents import HostLanguages, language_of, spaced
 from lycosa.search.index import current
+from lycosa.search.making import make_index, update_index
 from lycosa.search.query import QueryError
 from lycosa.search.snippet import Highlighter, Snippet, highlighted
-from lycosa.search.view import SearchResults, SearchView, make_index, update_index
+from lycosa.search.view import SearchResults, SearchView
 from tests.search.shop import Shop
 
 WORDS = '"heat pump" "..." ( ) OR NOT -power +sun title: title:wind anchor:warmth site:a.example lang:de * ? ~2 ^ \0 {'

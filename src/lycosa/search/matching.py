@@ -12,8 +12,9 @@ from tantivy import Occur, Query
 
 from lycosa.search.compile import Compiler, Weights
 from lycosa.search.documents import IndexMember, schema
+from lycosa.search.making import update_index
 from lycosa.search.query import Filter, parse_query, terms
-from lycosa.search.view import SearchView, update_index
+from lycosa.search.view import SearchView
 from lycosa.store import PageRow
 
 

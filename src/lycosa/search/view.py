@@ -1,4 +1,4 @@
-"""Searching a collection, and making its index or bringing it up to date.
+"""Searching a collection.
 
     with SearchView(path) as view:
         found = view.search('solar "heat pump" site:example.org', most=10)
@@ -8,9 +8,8 @@ state, snippets from the archive.
 """
 
 import contextlib
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,47 +20,24 @@ from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
 from lycosa.notebook import html_table
 from lycosa.records import Family
-from lycosa.recrawl import require_bodies
 from lycosa.search.compile import Weights
 from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired
 from lycosa.search.facets import Facets
 from lycosa.search.folding import PageSource
-from lycosa.search.index import (
-    DamagedIndex,
-    IndexInUse,
-    IndexReader,
-    NoIndex,
-    OtherVersion,
-    is_anchor_update_due,
-    is_index_written,
-    size_bytes,
-)
-from lycosa.search.indexer import Indexer
+from lycosa.search.index import IndexReader
+from lycosa.search.making import Progress, may_write
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
 from lycosa.search.query import AllOf, Term, parse_query, pasted_url, terms
 from lycosa.search.retrieval import Hit, Hits, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
-from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, page_at, pages_at
+from lycosa.store import CollectionStore, PageRow, page_at, pages_at
 from lycosa.web import Readable, format_timestamp, parse_url, text_sketch, url_from_key, url_key
 
 COPIES_SHOWN, MOST_COPIES_SHOWN = 5, 1_000  # of a result; the second where nothing is folded
 _READ_FOR_SPELLING = 3  # pages with a word that is suggested
 MOST_HOPS = 5  # redirects that lead from a URL to its page
-Progress = Callable[[int, int], None]
-
-
-class MadeIndex(msgspec.Struct, frozen=True):
-    """An index after it was made or brought up to date, and what that took. `unread` pages were taken in by
-    title and URL alone, since their records cannot be read."""
-
-    documents: int
-    size_bytes: int
-    pages: int
-    renamed: int
-    seconds: float
-    unread: int = 0
 
 
 class SearchResult(msgspec.Struct, frozen=True):
@@ -121,103 +97,6 @@ class SearchResults(msgspec.Struct, frozen=True):
         )
         about = "" if self.is_exact else "about "
         return html_table(f"{self.query}: {about}{self.total:,} found", ("", "title", "URL", "text"), rows)
-
-
-def make_index(
-    path: Path, *, anew: bool = False, skips_missing: bool = False, progress: Progress | None = None
-) -> MadeIndex:
-    """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
-    store cannot be reached, it raises `ArchiveUnavailable` and the index stays as it was; with `skips_missing` the
-    pages in it are indexed by title and URL. A damaged index is made anew."""
-    try:
-        return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
-    except DamagedIndex:
-        if anew:
-            raise
-        return _make_index(path, anew=True, skips_missing=skips_missing, progress=progress)
-
-
-def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
-    began = time.monotonic()
-    with CollectionStore.open(path, read_only=True) as collection:
-        require_bodies(collection)
-        indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)
-        try:
-            pages = indexer.catch_up()
-            renamed = indexer.update_anchors_and_ranks()
-        except ArchiveUnavailable as error:
-            words = "--rebuild --skip-missing" if anew else "--skip-missing"
-            hint = f"lycosa index {path} {words} takes in the pages in it by title and URL"
-            raise ArchiveUnavailable(f"{error}; bring it back and try again, or {hint}") from error
-        finally:
-            indexer.close()
-    documents, seconds = IndexReader.open(path).documents, time.monotonic() - began
-    return MadeIndex(documents, size_bytes(path), pages, renamed, seconds, indexer.unread)
-
-
-def update_index(
-    path: Path, *, progress: Progress | None = None, note: Callable[[str], None] = lambda text: None
-) -> None:
-    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, or
-    the archive cannot be read, an index that is there answers as it is, and where the whole collection may only be read
-    the view makes one of its own; `note` is called with what could not be read."""
-    if is_index_written(path):
-        return
-    with CollectionStore.open(path, read_only=True) as collection:
-        is_there = True
-        try:
-            reader = IndexReader.open(path)
-            if reader.covered == last_sequence(collection.state) and not is_anchor_update_due(reader):
-                return
-        except NoIndex as error:
-            is_there = False
-            require_bodies(collection)
-            if isinstance(error, OtherVersion):
-                note(f"the search index of {path} was made by another version of Lycosa: it is made anew")
-        except StoreError:
-            if may_write(path):
-                raise
-            return
-        try:
-            indexer = Indexer(collection, progress=progress)
-        except StoreError as error:
-            if is_there or isinstance(error, IndexInUse) or not may_write(path):
-                return
-            raise
-        try:
-            is_new = indexer.covered < 0
-            indexer.catch_up()
-            if is_new or is_anchor_update_due(indexer.reader):
-                indexer.update_anchors_and_ranks()
-            if indexer.unread:
-                note(unread_words(indexer.unread))
-        except StoreError as error:
-            if not is_there or isinstance(error, DamagedIndex):
-                raise
-            note(f"{error}; the index answers as it is")
-        finally:
-            indexer.close()
-
-
-def may_write(path: Path) -> bool:
-    """May this user write into the folder of a collection, and can its disk be written?"""
-    return os.access(path, os.W_OK)
-
-
-def is_index_behind(path: Path) -> bool:
-    """Would the next search have to update the index before it answers?"""
-    with CollectionStore.open(path, read_only=True) as collection:
-        try:
-            reader = IndexReader.open(path)
-            return reader.covered != last_sequence(collection.state) or is_anchor_update_due(reader)
-        except StoreError:
-            return True
-
-
-def unread_words(pages: int) -> str:
-    """A sentence that says how many records could not be read."""
-    records = "1 record" if pages == 1 else f"{pages:,} records"
-    return f"{records} cannot be read, found by title and URL only until lycosa index --rebuild can read more"
 
 
 class SearchView:
