@@ -9,7 +9,8 @@ native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
 import re
 from collections.abc import Iterable
 
-from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node, attributes_of, code_lines
+from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node, attributes_of
+from lycosa.web.plain_text import code_lines
 
 TARGET = "\1"
 _CODE = "\2"  # begins and ends code in a line, until it is known how many backticks that takes

@@ -1,0 +1,77 @@
+"""The text of a page out of its outline: a line for each block and for each row of a table, code as it is written.
+
+The twin of the kernel's. Pure. Called by `web.readable`; `web.markdown` writes the lines of code as it does.
+"""
+
+from lycosa.web.links import shorten_anchor
+from lycosa.web.outline import CELLS, HEADINGS, VERBATIM, Item, Node
+
+_BREAK, _CELL_END, _CODE = "\3", "\5", "\2"  # of lines, of cells, before a block of code
+
+
+def text_of(runs: list[list[Item]]) -> tuple[str, list[str]]:
+    """The text of the items for reading, a line for each block and for each row of a table, and the headings."""
+    out, headings = list[str](), list[str]()
+    nodes: list[Node] = []
+    code: list[str] | None = None  # of an open pre
+    flat = heading = 0  # where a heading, cell or pre began, in `nodes` and in `out`: blocks in it are none
+    has_cells = False  # in a table that is one
+    for run in runs:
+        for item in run:
+            if type(item) is str:
+                (out if code is None else code).append(item)
+                continue
+            is_end = item is None
+            depth = len(nodes)
+            if type(item) is Node:
+                nodes.append(item)
+                tag = item.tag
+            elif is_end:
+                tag = nodes.pop().tag
+            elif type(item) is int:
+                tag = ""
+            else:
+                continue
+            if is_end and flat == depth:
+                flat = 0
+                if code is not None:
+                    out += [_CODE, "\n".join(code_lines("".join(code))), _BREAK]
+                    code = None
+                elif tag in HEADINGS:
+                    headings.append(shorten_anchor("".join(out[heading:])))
+                    out.append(_BREAK)
+                else:
+                    out.append(_CELL_END)
+            elif code is not None:
+                if not tag or (code and not code[-1].endswith("\n")):
+                    code.append("\n")
+            elif flat:
+                out.append(" ")
+            elif has_cells and tag in CELLS and not is_end:
+                flat = depth + 1
+            else:
+                out.append(_BREAK)
+                if is_end:
+                    has_cells = has_cells and tag != "table"
+                elif tag in HEADINGS:
+                    flat, heading = depth + 1, len(out)
+                elif tag in VERBATIM:
+                    flat, code = depth + 1, []
+                elif type(item) is Node and tag == "table":
+                    has_cells = not item.is_layout
+    return "\n".join(filter(None, map(_line, "".join(out).split(_BREAK)))), [words for words in headings if words]
+
+
+def _line(text: str) -> str:
+    if text[:1] == _CODE:
+        return text[1:]
+    line = " ".join(text.split())
+    return "\t".join(map(str.strip, line.split(_CELL_END))).rstrip("\t") if _CELL_END in line else line
+
+
+def code_lines(code: str) -> list[str]:
+    """The lines of code, without white space behind them and without empty ones around."""
+    lines = [line.rstrip(" \t") for line in code.split("\n")]
+    first = next((place for place, line in enumerate(lines) if line), len(lines))
+    last = next((place for place in range(len(lines), first, -1) if lines[place - 1]), first)
+    return lines[first:last]
