@@ -2,15 +2,18 @@
 
 from random import Random
 
+import pytest
+
+from lycosa.duplicates import groups as grouping
 from lycosa.duplicates.groups import NearGroups
+from lycosa.duplicates.index import unpacked
 from lycosa.web.similarity import are_near, simhash
 
 WORDS = Random(7).choices([f"word{n}" for n in range(500)], k=300)
 
 
 def group(groups: NearGroups, words: list[str], name: int) -> int:
-    packed = simhash(" ".join(words))
-    return groups.add(int.from_bytes(packed[:8]), int.from_bytes(packed[8:]), name)
+    return groups.join([name], unpacked(simhash(" ".join(words)))).get(name, name)
 
 
 def changed(words: list[str], places: range) -> list[str]:
@@ -44,3 +47,24 @@ def test_chain_of_small_changes_is_not_one_group() -> None:
     found = {group(groups, changed(WORDS, range(3 * step)), step) for step in range(60)}
 
     assert len(found) > 1
+
+
+def test_groups_are_the_same_however_many_texts_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [changed(WORDS[::step], range(n)) for step in (1, -1) for n in (0, 2, 1)]
+    packed = b"".join(simhash(" ".join(words)) for words in texts)
+    names = list(range(len(texts)))
+    whole = NearGroups().join(names, unpacked(packed))
+
+    monkeypatch.setattr(grouping, "AT_ONCE", 2)
+
+    assert whole == {1: 0, 2: 0, 4: 3, 5: 3}
+    assert NearGroups().join(names, unpacked(packed)) == whole
+
+
+def test_texts_beyond_those_that_are_compared_join_their_groups_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "MOST_COMPARED", 1)
+    groups = NearGroups()
+
+    found = [group(groups, words, name) for name, words in enumerate((WORDS, WORDS[::-1], WORDS, WORDS[::-1]), 1)]
+
+    assert found == [1, 2, 1, 4]

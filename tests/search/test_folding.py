@@ -9,7 +9,7 @@ from lycosa.search.folding import MOST_READ, Folding, FoldMarks, PageSource
 from lycosa.search.making import make_index
 from lycosa.search.view import SearchResults, SearchView
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
-from lycosa.web import text_sketch
+from lycosa.web import simhash, text_sketch
 from tests.search.shop import Shop
 
 PAGE = "https://shop.example/chairs"
@@ -126,6 +126,16 @@ def test_canonical_page_stands_for_its_near_copies_too(tmp_path: Path) -> None:
 
     assert {result.url: (result.variants, result.near) for result in found.results} == {PAGE: (1, 1)}
     assert found.folded == 2
+
+
+def test_page_near_one_that_is_folded_stands_behind_the_same_result() -> None:
+    folding = Folding(PageSource(lambda numbers: [None for _ in numbers], lambda number: 0))
+    packed = simhash(TEXT)
+    bits, unsure = int.from_bytes(packed[:8]), int.from_bytes(packed[8:])
+    marks = {1: FoldMarks(9), 2: FoldMarks(9, bits=bits, unsure=unsure), 3: FoldMarks(7, bits=bits, unsure=unsure)}
+
+    assert folding.heads([1, 2, 3], marks) == [1]
+    assert (folding.alike, folding.near) == ({1: [2]}, {1: [3]})
 
 
 def test_near_copies_in_different_shards_are_folded(tmp_path: Path) -> None:

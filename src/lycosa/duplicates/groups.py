@@ -1,64 +1,47 @@
-"""Groups of near texts among some thousand that come one after the other, in memory: how a search folds its results.
+"""Groups of near texts among those that come one after the other, in memory: how a search folds its results.
 
 The rule is that of `clusters`: a text joins the group of one that it is near, unless it is far from the first text of
-that group. As in the index on disk, each stands under 16 values of its blocks and is looked up under as many.
+that group. Each is compared with the first `MOST_COMPARED`, so that the time grows with their number alone.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+
+import numpy as np
 
 from lycosa.duplicates.clusters import MOST_FROM_FIRST
-from lycosa.web import BLOCK_BITS, NEAR_BITS
+from lycosa.duplicates.index import Hashes, distances, near_among
 
-MOST_COMPARED = 64  # texts under one value, the first ones: pages made from one template share it
-_BLOCKS = 64 // BLOCK_BITS
-
-
-class _GroupedText(NamedTuple):
-    bits: int
-    unsure: int
-    group: int
-
-    def distance(self, other: "_GroupedText") -> int:
-        return ((self.bits ^ other.bits) & ~(self.unsure | other.unsure)).bit_count()
+MOST_COMPARED = 4_096
+AT_ONCE = 256
 
 
 class NearGroups:
-    """The groups so far. Whoever adds a text names the group that it begins."""
+    """The groups so far; a group has the name of its first text."""
 
     def __init__(self) -> None:
-        self._by_value: dict[int, list[_GroupedText]] = {}
-        self._firsts: dict[int, _GroupedText] = {}
+        self._hashes = np.empty((0, 2), np.uint64)  # of the first texts
+        self._names: list[int] = []
+        self._firsts: dict[int, int] = {}  # of each of them: where the first text of its group stands
 
     def __repr__(self) -> str:
-        return f"<NearGroups groups={len(self._firsts)}>"
+        return f"<NearGroups groups={len(set(self._firsts.values()))}>"
 
-    def add(self, bits: int, unsure: int, name: int) -> int:
-        """The group that a text has joined: one of before, or its own, which has this name."""
-        text, values = _GroupedText(bits, unsure, name), _values(bits, unsure)
-        for value in values:
-            for other in self._by_value.get(value, ()):
-                if text.distance(other) <= NEAR_BITS and self._is_near_first(text, other.group):
-                    return self._keep(text._replace(group=other.group), values)
-        self._firsts[name] = text
-        return self._keep(text, values)
+    def join(self, names: Sequence[int], hashes: Hashes) -> dict[int, int]:
+        """Takes in the next texts; gives those that join a group of before, each with the name of the group."""
+        joined: dict[int, int] = {}
+        for start in range(0, len(names), AT_ONCE):
+            joined |= self._join(names[start : start + AT_ONCE], hashes[start : start + AT_ONCE])
+        return joined
 
-    def _is_near_first(self, text: _GroupedText, group: int) -> bool:
-        return text.distance(self._firsts[group]) <= MOST_FROM_FIRST
-
-    def _keep(self, text: _GroupedText, values: list[int]) -> int:
-        for value in values:
-            there = self._by_value.setdefault(value, [])
-            if len(there) < MOST_COMPARED:
-                there.append(text)
-        return text.group
-
-
-def _values(bits: int, unsure: int) -> list[int]:
-    """What a SimHash stands under: each block with both values of each of its two unsure bits."""
-    found = []
-    for block in range(_BLOCKS):
-        mask = unsure >> (block * BLOCK_BITS) & 0xFFFF
-        sure = (bits >> (block * BLOCK_BITS) & 0xFFFF & ~mask) | block << BLOCK_BITS
-        low = mask & -mask
-        found += [sure, sure | low, sure | (mask ^ low), sure | mask]
-    return found
+    def _join(self, names: Sequence[int], hashes: Hashes) -> dict[int, int]:
+        before, room = len(self._names), max(0, MOST_COMPARED - len(self._names))
+        self._hashes = np.concatenate((self._hashes, hashes[:room]))
+        self._names += names[:room]
+        pairs = near_among(hashes, self._hashes)
+        groups: dict[int, int] = {}
+        for place, other in zip(pairs.asked.tolist(), pairs.entry.tolist(), strict=True):
+            if place not in groups and other < before + place:
+                first = self._firsts.get(other, other)
+                if distances(hashes[place : place + 1], self._hashes[first])[0] <= MOST_FROM_FIRST:
+                    groups[place] = self._firsts[before + place] = first
+        return {names[place]: self._names[first] for place, first in groups.items()}

@@ -16,6 +16,8 @@ Pages come in blocks, in the order of their scores (`retrieval`). Another reason
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from lycosa.duplicates import NearGroups
 from lycosa.search.documents import address_hash
 
@@ -53,6 +55,7 @@ class Folding:
         self._marks: dict[int, FoldMarks] = {}  # of the results
         self._by_text: dict[int, int] = {}
         self._groups = NearGroups()
+        self._heads: dict[int, int] = {}  # of the pages that are folded
         self._by_address: dict[int, list[int]] = {}
         self._addresses: dict[int, int] = {}  # the canonical URL of a page, or its own; empty until a page names one
         self._read: dict[int, int] = {}  # sketches that are not in the index
@@ -67,14 +70,12 @@ class Folding:
     def heads(self, ordered: Sequence[int], marks: Mapping[int, FoldMarks]) -> list[int]:
         """Folds the pages of a block, which come by their scores; returns those that are results."""
         canonical = self._canonical_pages(ordered, marks)
-        heads, done = list[int](), set[int]()
-        for number in ordered:
-            named = canonical.get(marks[number].canonical, number)
-            for each in dict.fromkeys((named, number)):
-                if each not in done and not self._fold(each, marks[each]):
-                    heads.append(each)
-                done.add(each)
-        return heads
+        named = ((canonical.get(marks[number].canonical, number), number) for number in ordered)
+        pages = list(dict.fromkeys(each for both in named for each in both))
+        compared = [number for number in pages if marks[number].unsure]
+        hashes = np.array([(marks[number].bits, marks[number].unsure) for number in compared], np.uint64)
+        near = self._groups.join(compared, hashes.reshape(-1, 2))
+        return [number for number in pages if not self._fold(number, marks[number], near.get(number))]
 
     def _canonical_pages(self, numbers: Sequence[int], marks: Mapping[int, FoldMarks]) -> dict[int, int]:
         """The pages of a block by their URLs, without those that name another; nothing until a page names one."""
@@ -95,24 +96,26 @@ class Folding:
                 found[own] = number
         return found
 
-    def _fold(self, number: int, marks: FoldMarks) -> bool:
-        """Folds a page under a result, or remembers it as one."""
+    def _fold(self, number: int, marks: FoldMarks, near: int | None) -> bool:
+        """Folds a page under a result, or remembers it as one. `near` is the first page with nearly its text."""
         if marks.alike and marks.alike in self._by_text:
-            self.alike.setdefault(self._by_text[marks.alike], []).append(number)
-            return True
+            return self._fold_under(self.alike, self._by_text[marks.alike], number)
         same = self._by_address.setdefault(address, []) if (address := self._addresses.get(number, 0)) else []
         for head in same[:MOST_COMPARED]:
             if _are_related(self._sketch(number, marks), self._sketch(head, self._marks[head])):
-                self.variants.setdefault(head, []).append(number)
-                return True
-        if marks.unsure and (head := self._groups.add(marks.bits, marks.unsure, number)) != number:
-            self.near.setdefault(head, []).append(number)
-            return True
+                return self._fold_under(self.variants, head, number)
+        if near is not None:
+            return self._fold_under(self.near, self._heads.get(near, near), number)
         same.append(number)
         self._marks[number] = marks
         if marks.alike:
             self._by_text[marks.alike] = number
         return False
+
+    def _fold_under(self, reason: dict[int, list[int]], head: int, number: int) -> bool:
+        reason.setdefault(head, []).append(number)
+        self._heads[number] = head
+        return True
 
     def _sketch(self, number: int, marks: FoldMarks) -> int:
         """The sketch of a page, read where the index has none; 0 where enough pages were read."""
