@@ -9,6 +9,7 @@ from typing import Any
 
 RESULTS = Path("docs/results")
 PAGE = Path("docs/reliability.md")
+CAMPAIGNS = ("chaos", "machine", "fuzz", "hostile-web", "soak")
 HEAD = """# Reliability
 
 Nothing on the web may crash a crawl, hang it, fill it or lead it astray, and nothing that the machine does may cost
@@ -23,6 +24,7 @@ runs with the tests. The figures below are what the commands printed; the comman
 | faults of the machine: disks, files, signals, limits | `make bench NAME=machine` | `tests/proof/test_machine.py` |
 | faults of a cluster: killed, frozen, cut off, out of disk | `make bench NAME=faults` | `tests/cluster` |
 | random input for all that reads foreign bytes | `make fuzz`, `ARGS='--minutes 1'` | `tests/proof/test_fuzz.py` |
+| [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
 `make chaos` and `make fuzz` go on where they were interrupted (`.proof/`).
@@ -66,7 +68,11 @@ def _table(columns: list[str], rows: list[Any]) -> list[str]:
 
 
 def main() -> None:
-    files = [path for name in ("chaos", "machine", "fuzz", "soak") for path in sorted(RESULTS.glob(f"{name}*.json"))]
+    files = [
+        path
+        for name in ("chaos", "machine", "fuzz", "hostile-web", "soak")
+        for path in sorted(RESULTS.glob(f"{name}*.json"))
+    ]
     sections = [section(json.loads(path.read_bytes())) for path in files]
     PAGE.write_text("\n".join([HEAD, *sections]))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.simweb import HostileRow, HostileWeb, serve_hostile
-from proof.ground.commands import lycosa
+from proof.ground.commands import lycosa, memory_mb
 
 LOOK_S = 0.25  # how often the log is read
 CALM_S = 1.0  # how long a crawl goes on when all has come, to be caught at more
@@ -100,14 +100,14 @@ async def _crawl(
         words += ["--dns", f"127.0.0.1:{web.dns_port}", "--allow-private", web.ALLOWED]
         said = folder / "said.txt"
         process = await asyncio.to_thread(_start, [str(word) for word in lycosa(*words)], said)
-        await _watch(process, log, web, rows, good * good_pages, most_s, whole_time)
+        peak_mb = await _watch(process, log, web, rows, good * good_pages, most_s, whole_time)
         _, status, usage = os.wait4(process.pid, 0)  # noqa: ASYNC222  # it has ended
         process.returncode = os.waitstatus_to_exitcode(status)
         asked = _good_asked(web)
         return HostileCrawl(
             process.returncode,
             said.read_text(),
-            usage.ru_maxrss / 1024,
+            peak_mb,
             usage.ru_utime + usage.ru_stime,
             _results(rows, web, _read(log)),
             asked,
@@ -131,12 +131,16 @@ async def _watch(
     good_pages: int,
     most_s: float,
     whole_time: bool,
-) -> None:
-    """Until the crawl has ended by itself, or was told to."""
-    until = time.monotonic() + most_s
+) -> float:
+    """Until the crawl has ended by itself, or was told to. Returns the most memory that it took: what the system says
+    of a process that has ended counts what its parent had."""
+    until, peak_mb, is_told = time.monotonic() + most_s, 0.0, False
     ended = os.WEXITED | os.WNOWAIT
     while os.waitid(os.P_PID, process.pid, ended | os.WNOHANG) is None:  # noqa: ASYNC222  # it does not wait
         await asyncio.sleep(LOOK_S)
+        peak_mb = max(peak_mb, memory_mb(process.pid, peak=True))
+        if is_told:
+            continue
         is_over = time.monotonic() > until
         if not is_over and not whole_time and _good_asked(web) >= good_pages:
             wanting = [result for result in _results(rows, web, _read(log)) if result.outcome == "-"]
@@ -144,8 +148,8 @@ async def _watch(
             await asyncio.sleep(CALM_S if is_over else 0)
         if is_over:
             process.send_signal(signal.SIGINT)
-            await asyncio.to_thread(os.waitid, os.P_PID, process.pid, ended)
-            return
+            is_told = True
+    return peak_mb
 
 
 def _good_asked(web: HostileWeb) -> int:

@@ -157,7 +157,9 @@ def test_read_hostile_size_bounded_time(body: bytes, problem: str) -> None:
 def test_read_gzip_bomb_cut_at_its_bound() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     head = packer.compress(b" ") + packer.flush(zlib.Z_FULL_FLUSH)
-    megabyte = packer.compress(b" " * 1_000_000) + packer.flush(zlib.Z_FULL_FLUSH)  # needs nothing of what is before it
+    megabyte = packer.compress((b" " * 999 + b"\n") * 1_000) + packer.flush(
+        zlib.Z_FULL_FLUSH
+    )  # needs nothing of what is before it
     bomb = head + megabyte * 1_000
     found = bounded(lambda: read_sitemap(bomb, BASE), units=800)
     assert found.problem.startswith(f"cut at {sitemap.MAX_SITEMAP_BYTES} bytes")
@@ -247,17 +249,26 @@ def test_read_asks_for_no_piece_behind_what_counts() -> None:
     assert len(list(pieces)) == 9
 
 
+def test_read_gives_up_a_text_with_a_line_without_end() -> None:
+    pieces = iter([b"https://www.example.com/a\n", *([bytes(100_000)] * 50)])
+    found = run_steps(read_sitemap_steps(pieces, BASE))
+
+    assert urls(found) == ["https://www.example.com/a"]
+    assert len(list(pieces)) > 30
+
+
 def test_read_holds_little_of_a_long_file() -> None:
     def pieces() -> Iterator[bytes]:
+        yield b"<urlset>"
         for _ in range(200):
-            yield bytes(250_000)
+            yield b"<x>" + b" " * 250_000 + b"</x>"
 
     tracemalloc.start()
     found = run_steps(read_sitemap_steps(pieces(), BASE))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found.entries == ()
+    assert (found.kind, found.entries) == (SitemapKind.URLS, ())
     assert most < 15_000_000  # as much as a repair may need, and what is being read
 
 

@@ -5,8 +5,8 @@ more than a second core gives. What it has read is handed on in the order of arr
 left to the event loop, in its turn: other kinds of documents than HTML, and those that need a tree.
 
 Long documents, and large ones that the kernel cannot read, are read on one thread of Python, one after the other, and
-each is handed on when it is read: no other host waits for them, and a web of hosts that send nothing else costs the
-memory of one at a time. The loop calls `ReaderThreads` with every answer.
+each is handed on when it is read: no other host waits for them, and only one of them at a time is decoded and
+analysed. The loop calls `ReaderThreads` with every answer.
 """
 
 import asyncio

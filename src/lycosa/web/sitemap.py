@@ -29,6 +29,8 @@ MAX_SITEMAP_URLS = 50_000
 MAX_ELEMENTS = 2_000_000
 # A longer tag or comment ends the reading: expat scans an unfinished one anew with every chunk.
 MAX_TAG_BYTES = 1024 * 1024
+# A text file with a longer line is none of URLs, such as one of NULs.
+MAX_LINE_BYTES = 1024 * 1024
 # Sitemaps nest four deep, feeds with markup inside a few more.
 MAX_DEPTH = 64
 # Text of one element that is looked at: no URL or date we keep is longer.
@@ -353,16 +355,17 @@ def _meant(text: str, kind: SitemapKind, scheme: str, domain: str) -> str:
 def _text_lines(chunks: Iterable[bytes]) -> Steps[list[tuple[str, str]]]:
     """The lines of a text, each as far as it is looked at; a step a chunk."""
     found: list[tuple[str, str]] = []
-    rest, number = b"", 0
+    rest, number, unended_bytes = b"", 0, 0
     for chunk in chain(chunks, [b"\n"]):
         *lines, rest = _LINE_ENDS.split(rest + chunk)
         rest = rest[:MAX_TEXT_CHARS]
+        unended_bytes = 0 if lines else unended_bytes + len(chunk)
         for line in lines:
             text = line[:MAX_TEXT_CHARS].decode("utf-8", "replace").strip(" \t\ufeff")
             if text:
                 found.append((text, ""))
         number += len(lines)
-        if number >= MAX_ELEMENTS or len(found) >= MAX_SITEMAP_URLS:
+        if number >= MAX_ELEMENTS or len(found) >= MAX_SITEMAP_URLS or unended_bytes > MAX_LINE_BYTES:
             return found[:MAX_SITEMAP_URLS]
         yield
     return found
