@@ -389,3 +389,8 @@ def test_summary_counts_the_captures_that_are_written(small: Path, tmp_path: Pat
 
     assert everything.err.startswith(f"{len(captures)} captures (redirects and errors, too), ")
     assert errors.err.startswith("2 captures (redirects and errors, too), ")
+
+
+def test_summary_of_all_versions_says_that_they_are_versions(versioned: Path) -> None:
+    said = lycosa("export", versioned, "jsonl", "--versions")
+    assert said.err.startswith(f"{len(said.out.splitlines())} versions, ")

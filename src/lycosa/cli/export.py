@@ -199,7 +199,8 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
     if report.since_s and not report.out:
         note(f"nothing is new since {format_date(report.since_s)}")
         return
-    what = counted(report.pages, "capture" if report.has_records else "answer" if report.has_answers else "page")
+    one = "capture" if report.has_records else "answer" if report.has_answers else "page"
+    what = counted(report.pages, "version" if report.has_versions and one == "page" else one)
     if report.has_answers:
         what += " (redirects and errors, too)"
     line = f"{what}, {size(report.bytes)}, in {duration(report.seconds)}"

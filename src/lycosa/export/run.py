@@ -69,7 +69,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     took. `since_s` is the time from which on it holds what is new, 0 where it holds all; `out` is empty where nothing
     was new, so that nothing was written. `forbidden` are pages that were left out since their publishers forbid what
     they are for. With `has_answers` the format takes redirects and errors, too, and `pages` counts them;
-    with `has_records` those that are captured."""
+    with `has_records` those that are captured, with `has_versions` every version of a page."""
 
     format: str
     out: str
@@ -82,6 +82,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     forbidden: int = 0
     has_answers: bool = False
     has_records: bool = False
+    has_versions: bool = False
 
 
 Tell = Callable[[ExportProgress], None]
@@ -196,6 +197,7 @@ class _Export:
             self._forbidden,
             self._format.takes_answers,
             self._format.needs_records,
+            self._job.selection.versions,
         )
 
     def _write(self) -> None:
