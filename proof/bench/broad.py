@@ -24,18 +24,16 @@ OURS, BUBING = "Lycosa", "BUbiNG"
 HOSTS, QUICK_HOSTS = 1_000, 100
 SECONDS, QUICK_SECONDS = 60, 15  # of the window
 WARM_S = 30  # until it begins: a start, robots.txt of every host, the first pages
-ENDED = 143  # what a Java program says that was told to end
 RATE = "pages/s beside BUbiNG"
 
 
 class Course(NamedTuple):
-    """What a crawler is given: a web, a file of seeds, the addresses of the hosts, and how long it has."""
+    """What a crawler is given: a web, its folder, a file of seeds, and the addresses of the hosts."""
 
     web: ServedWeb
     folder: Path
     seeds: Path
     addresses: dict[str, str]
-    seconds: int
 
 
 class HostsCrawl(NamedTuple):
@@ -47,7 +45,7 @@ class HostsCrawl(NamedTuple):
 
 
 def lycosa_command(course: Course) -> Sequence[str | Path]:
-    manners = ["--scope", "host", "--delay", str(DELAY_S), "--time", str(course.seconds)]
+    manners = ["--scope", "host", "--delay", str(DELAY_S)]
     words: list[str | Path] = [
         "-i",
         course.seeds,
@@ -64,10 +62,17 @@ def bubing_command(course: Course) -> Sequence[str | Path]:
     return peers.bubing_command(course.seeds, course.addresses, course.folder, delay_s=DELAY_S, port=free_port())
 
 
-CRAWLERS: dict[str, Callable[[Course], Sequence[str | Path]]] = {OURS: lycosa_command, BUBING: bubing_command}
+class Crawler(NamedTuple):
+    """How a crawler is started, and the exit code that it has when it is told to end."""
+
+    command: Callable[[Course], Sequence[str | Path]]
+    ended: int
 
 
-def crawl_hosts(command: Callable[[Course], Sequence[str | Path]], hosts: int, seconds: int) -> HostsCrawl:
+CRAWLERS = {OURS: Crawler(lycosa_command, 130), BUBING: Crawler(bubing_command, 143)}
+
+
+def crawl_hosts(crawler: Crawler, hosts: int, seconds: int) -> HostsCrawl:
     """One crawler on a web of its own; `seconds` of the end are looked at."""
     web_settings = SimSettings(hosts=hosts, addresses=hosts, sizes="uniform", pages=hosts * PAGES_A_HOST)
     layout = SimWeb(web_settings).layout
@@ -77,9 +82,9 @@ def crawl_hosts(command: Callable[[Course], Sequence[str | Path]], hosts: int, s
         with simulated_web(beside / "log", *shape) as web:
             (beside / "seeds").write_text("".join(f"{web.front_page(n)}\n" for n in range(hosts)))
             addresses = {layout.host_name(n): layout.address_of(n) for n in range(hosts)}
-            words = command(Course(web, folder, beside / "seeds", addresses, WARM_S + seconds))
+            words = crawler.command(Course(web, folder, beside / "seeds", addresses))
             launched = [sys.executable, "-I", "-S", launch.__file__, beside / "usage", str(WARM_S + seconds), *words]
-            usage = run_command(launched, cwd=folder, may=ENDED)
+            usage = run_command(launched, cwd=folder, may=crawler.ended)
             cpu_s, peak_mb = map(float, (beside / "usage").read_text().split())
         pages = [entry for entry in read_log(web.log)[1] if entry.path != "/robots.txt"]
         if not pages:
@@ -96,9 +101,9 @@ def measure(run: Run) -> None:
         run.setting(name, value)
     rows, rates = [], {}
     with run.progress(len(CRAWLERS), "crawlers") as step:
-        for name, command in CRAWLERS.items():
+        for name, crawler in CRAWLERS.items():
             try:
-                found = crawl_hosts(command, hosts, seconds)
+                found = crawl_hosts(crawler, hosts, seconds)
                 rates[name] = len(found.window) / seconds
                 rows.append(_row(name, found, hosts, seconds))
                 if name == OURS:
