@@ -106,7 +106,8 @@ def _row(name: str, taken: list[PeerTurn], ours: list[PeerTurn]) -> list[str | i
 
 
 def _spread(ratios: list[float]) -> str:
-    return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+    spread = f" ({min(ratios):.2f}–{max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{median(ratios):.2f}{spread}"
 
 
 EXPERIMENT = Experiment(

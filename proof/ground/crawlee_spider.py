@@ -31,7 +31,7 @@ async def main() -> None:
     async def handle(context: ParselCrawlingContext) -> None:
         await context.enqueue_links(strategy="same-hostname")
 
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     await crawler.run([start])
 
 
