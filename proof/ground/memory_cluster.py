@@ -57,7 +57,7 @@ class MemoryCluster:
         self.web, self.into = web, into
         self._loop = asyncio.get_running_loop()
         self.settings = CrawlSettings(**options)
-        self._recrawl = divide_recrawl(into, recrawl) if recrawl is not None else None
+        self._recrawl = divide_recrawl(into, recrawl, self.settings) if recrawl is not None else None
         self.coordinator = self.make_coordinator(into, self._loop.time)
         if not self.coordinator.names:
             scheme = Scheme(self.settings.assignment)

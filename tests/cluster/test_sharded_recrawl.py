@@ -90,8 +90,21 @@ def test_nothing_is_due_and_nothing_is_asked(crawled: MemoryCluster) -> None:
 
 
 def test_budget_is_divided_by_pages(crawled: MemoryCluster) -> None:
-    parts = divide_recrawl(crawled.into, Recrawl(budget=100)).parts
+    parts = divide_recrawl(crawled.into, Recrawl(budget=100), crawled.settings).parts
     assert sum(part.budget or 0 for part in parts.values()) == pytest.approx(100)
     shares = {name: (part.budget or 0) / 100 for name, part in parts.items()}
     pages = {name: pages_of(crawled.into / "shards" / name) for name in parts}
     assert shares == {name: pytest.approx(pages[name] / sum(pages.values())) for name in parts}
+
+
+def test_shares_of_a_running_crawl_go_by_pages_and_make_up_the_whole(tmp_path: Path) -> None:
+    shares = dict[str, float]()
+
+    async def look(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(2)
+        shares.update((name, agent.share()) for name, agent in cluster.agents.items())
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, act=look)
+    assert sum(shares.values()) == pytest.approx(1, abs=0.2)
+    pages = {name: len(cluster.fetched(name)) for name in shares}
+    assert max(pages, key=lambda name: pages[name]) == max(shares, key=lambda name: shares[name])

@@ -140,7 +140,8 @@ def assemble_engine(
     if recrawl is not None or settings.keep_fresh:
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
 
-        feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl)
+        share = parts.other_shards.share if parts.other_shards is not None else lambda: 1.0
+        feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl, share)
         engine.add_source(feeder)
         engine.observe(feeder)
         engine.committer.join(feeder)

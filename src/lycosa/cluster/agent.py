@@ -95,7 +95,7 @@ class Agent:
             parts["resolver"] = CentralResolver(coordinator)
         self._counts_visits = self._recrawl is not None and self._recrawl.most is not None
         self._page_cap = NO_CAP if enrolment.settings.pages is None and not self._counts_visits else 0
-        self._is_over = False
+        self._is_over, self._collected = False, 0
         self._lease, self._heartbeat = AgentLease(self._now), Heartbeat()
         self._addresses, self.robots = HeldAddresses(), RobotsDelegation(self.hosts, peers)
         # The coordinator's start that answered last, and the one that the last report named: it knows which addresses
@@ -240,6 +240,10 @@ class Agent:
         if self.engine is not None:
             self.robots.delegate(self.engine, url, then)
 
+    def share(self) -> float:
+        pages = self.engine.counters.totals.pages if self.engine is not None else 0
+        return min(1.0, pages / self._collected) if self._collected else 1 / len(self.hosts.table.members)
+
     def may_end(self) -> bool:
         return self._is_over
 
@@ -317,6 +321,7 @@ class Agent:
     def _apply_orders(self, engine: Engine, orders: AgentOrders) -> None:
         self._page_cap = NO_CAP if orders.cap is None else orders.cap
         engine.limits.heard(orders.seconds)
+        self._collected = orders.collected
         for name, incarnation in orders.members.items():
             # It may have been restored from an older copy of itself, and then it lacks rows that it had acknowledged.
             if self._incarnations.get(name, incarnation) != incarnation:

@@ -126,6 +126,7 @@ class Coordinator(Membership):
             members=dict(self._incarnations),
             last_incarnation=self._state.last_incarnation,
             seconds=self.seconds(),
+            collected=sum(one.stats.pages for one in self._reports.values()),
             back_up=self._arrived() or NO_MOVE if self._state.next_members and self.is_restorable else NO_MOVE,
         )
 

@@ -101,6 +101,7 @@ class AgentOrders(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool = False
     cap: int | None = None  # None: the crawl has no limit of pages
     seconds: float = 0.0  # how long the collection has been crawled for
+    collected: int = 0  # pages that the whole collection has
     widened: tuple[str, ...] = ()
     boot: str = ""  # the coordinator's own start
     granted: dict[str, float] = {}  # addresses, for so many seconds from when the report was sent

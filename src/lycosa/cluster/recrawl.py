@@ -11,6 +11,7 @@ import msgspec
 
 from lycosa.crawl import Recrawl
 from lycosa.inspect import open_to_read, stats_of
+from lycosa.settings import CrawlSettings
 from lycosa.store import shard_paths
 
 
@@ -23,8 +24,9 @@ class ShardedRecrawl(msgspec.Struct, frozen=True):
     last_visit: int | None = None
 
 
-def divide_recrawl(folder: Path, order: Recrawl) -> ShardedRecrawl:
-    """The parts of the shards in `folder`."""
+def divide_recrawl(folder: Path, order: Recrawl, settings: CrawlSettings) -> ShardedRecrawl:
+    """The parts of the shards in `folder`. Without a budget in the order that of the settings is divided."""
+    budget = order.budget or settings.visits_per_day
     stats = {}
     for path in shard_paths(folder):
         with open_to_read(path) as shard:
@@ -34,7 +36,7 @@ def divide_recrawl(folder: Path, order: Recrawl) -> ShardedRecrawl:
     parts = {
         name: msgspec.structs.replace(
             order,
-            budget=None if order.budget is None else order.budget * each.pages / pages,
+            budget=None if budget is None else budget * each.pages / pages,
             time_s=None,
             only_due=order.only_due or has_queued,
         )

@@ -187,7 +187,7 @@ class RunningCrawl:
         from lycosa.cluster.ray.coordinator import start_coordinator  # lazy: it needs Ray, which runs by now
 
         path, seconds = folder.path.absolute(), folder.seconds()
-        parts = divide_recrawl(path, recrawl) if recrawl is not None else None
+        parts = divide_recrawl(path, recrawl, settings) if recrawl is not None else None
         self._coordinator: Any = start_coordinator(
             path, settings, seconds, is_detached=is_detached, is_elastic=is_elastic, recrawl=parts
         )

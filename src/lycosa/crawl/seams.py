@@ -71,11 +71,15 @@ class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
     """The rest of the crawl, as one shard sees it. It takes part in commits, with what has to last."""
 
     def may_ask(self, pages: int) -> bool:
-        """May one more request be started, `pages` being fetched or under way already?"""
+        """May one more request be started, `pages` being fetched or under way already? Visits, where these count."""
         ...
 
     def may_visit(self, address: str, host: str) -> bool:
         """May this address be asked now? If not, the engine hears of the host by `Engine.on_located`, later."""
+        ...
+
+    def share(self) -> float:
+        """The part of the collection's pages that is here, from 0 to 1."""
         ...
 
     def may_end(self) -> bool:

@@ -14,7 +14,7 @@ The feeder also observes fetches: a page that a recrawl finds for the first time
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lycosa.crawl import CommitParticipant, FetchObserver, ReadPage, Recrawl, Shard, UrlSource
 from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack_host
@@ -38,9 +38,13 @@ PLAN_SOON_S, GROWN = 600.0, 1.1  # a collection that grew by so much needs its p
 
 
 class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
-    """Feeds the frontier with what is due. `order` is that of a recrawl, None for a crawl that keeps itself fresh."""
+    """Feeds the frontier with what is due. `order` is that of a recrawl, None for a crawl that keeps itself fresh;
+    `share` says which part of the budget of visits is for this shard."""
 
-    def __init__(self, shard: Shard, revisits: Revisits, order: Recrawl | None) -> None:
+    def __init__(
+        self, shard: Shard, revisits: Revisits, order: Recrawl | None, share: Callable[[], float] = lambda: 1.0
+    ) -> None:
+        self._share = share
         self._shard, self._revisits, self._planner, self._order = shard, revisits, revisits.planner, order
         revisits.images.ask = self.ask
         revisits.hints.is_off = order is not None and (order.everything or bool(order.urls))
@@ -70,13 +74,13 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         last_s = self._planner.plan.made_s
         if self._order is not None and self._order.urls:
             if not last_s:
-                await self._planner.make(self._shard.settings.visits_per_day)
+                await self._planner.make(self._budget())
             self._allowance = float("inf")
             self._queue_named([url_key(url) for url in self._order.urls])
             self._is_exhausted = True
             return
         budget = self._order.budget if self._order else None
-        plan = await self._planner.make(budget or self._shard.settings.visits_per_day)
+        plan = await self._planner.make(budget or self._budget())
         if self._order is None:
             self._allowance = plan.budget * BURST_S / DAY_S + 1
         elif self._order.most is not None or self._order.everything:
@@ -88,6 +92,11 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         if self._order is not None and self._order.everything:
             await self._range_ages()
         self._planned_at = self._shard.now()
+
+    def _budget(self) -> float | None:
+        """The visits a day that the settings allow here; None: as many as the pages deserve."""
+        visits = self._shard.settings.visits_per_day
+        return None if visits is None else visits * self._share()
 
     async def _range_ages(self) -> None:
         """Counts the pages by the hours since they were seen, and makes the ranges of hours in which they are taken."""
@@ -280,9 +289,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         wait_s = PLAN_SOON_S if has_grown else PLAN_AGAIN_S
         if now - self._planned_at >= wait_s and (self._planning is None or self._planning.done()):
             self._planned_at = now
-            self._planning = asyncio.get_running_loop().create_task(
-                self._planner.make(self._shard.settings.visits_per_day)
-            )
+            self._planning = asyncio.get_running_loop().create_task(self._planner.make(self._budget()))
 
     def on_committed(self) -> None:
         """What was taken is no longer in `due`; a crawl without end reads it from the beginning again."""

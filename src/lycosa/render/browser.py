@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import sys
 import threading
 import uuid
 from collections import OrderedDict
@@ -55,6 +56,8 @@ LOOKED_AT_EVERY = 20  # pages
 TRIES = 12  # a page in whose time so many browsers ended is left as it is: it may be to blame
 STARTS = 3  # that fail in a row: then there is no browser
 MOST_CONTEXTS = 8
+# After each write to a file, of which a commit has many, the crawl waits so long for this thread where it is busy.
+SWITCH_S = 0.0005
 
 T = TypeVar("T")
 
@@ -101,6 +104,7 @@ class BrowserThread:
         return f"<BrowserThread replaced={self.replaced}>"
 
     def _run(self) -> None:
+        sys.setswitchinterval(SWITCH_S)
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
