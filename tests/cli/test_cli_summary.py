@@ -138,6 +138,13 @@ def test_recrawl_that_nobody_answered_is_no_success(capsys: pytest.CaptureFixtur
     assert _exit_code(answered, "", fail_on_limit=False, is_recrawl=True) == 0
 
 
+def test_recrawl_with_nothing_due_is_a_success_although_hosts_are_still_down() -> None:
+    stats = CrawlStats(pages=9, run_statuses=Counter({"connect": 6}))
+    assert _exit_code(stats, "", fail_on_limit=False, is_recrawl=True) == 0
+    waiting = CrawlStats(pages=9, revisiting=2, run_statuses=Counter({"connect": 6}))
+    assert _exit_code(waiting, "", fail_on_limit=False, is_recrawl=True) == NOTHING_FETCHED
+
+
 def test_run_in_which_nobody_answered_fails_although_there_are_pages(capsys: pytest.CaptureFixture[str]) -> None:
     silent = CrawlStats(pages=5, run_statuses=Counter({"dns": 3, "connect": 1}))
     assert _exit_code(silent, "", fail_on_limit=False) == NOTHING_FETCHED

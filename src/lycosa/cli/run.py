@@ -40,6 +40,7 @@ HINTS = {
     "connect": "nobody takes connections there, check the host and the port",
     "login-failed": "the form login did not work, log.jsonl says why",
     "no-such-host": "check how the host is spelled",
+    "preferences": "its publisher says that it is not for this --purpose",
     "protocol": "what answers there is no web server",
 }
 
@@ -173,6 +174,8 @@ def _exit_code(stats: CrawlStats, ended_by: str, *, fail_on_limit: bool, is_recr
     if ended_by == "interrupted":
         return INTERRUPTED
     if is_recrawl and stats.has_only_silence:
+        if not (stats.run_visits or stats.revisiting):  # nothing was due; hosts that were given up do not answer yet
+            return 0
         _warn(f"no page could be visited again, no host answered: {_worded(most_first(stats.run_statuses))}")
         return NOTHING_FETCHED
     if ended_by in LIMITS:
