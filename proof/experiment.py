@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
+from datetime import UTC, datetime
 from numbers import Integral
 from typing import Literal
 
@@ -318,6 +319,7 @@ def as_json(result: ExperimentResult) -> bytes:
                 "system": f"{platform.system()} {platform.machine()}",
                 "cores": cores(),
                 "load": round(result.load, 1),
+                "day": datetime.now(UTC).date().isoformat(),
             },
         }
     )

@@ -21,13 +21,14 @@ runs with the tests. The figures below are what the commands printed; the comman
 | campaign | command | short form |
 |---|---|---|
 | kills: at random moments, at every write point, during recovery | `make chaos` | `tests/proof/test_chaos.py` |
-| faults of the machine: disks, files, signals, limits | `make bench NAME=machine` | `tests/proof/test_machine.py` |
+| faults of the machine: disks, limits, servers, clocks | `make bench NAME=machine` | `tests/proof/test_machine.py` |
 | faults of a cluster: killed, frozen, cut off, out of disk | `make bench NAME=faults` | `tests/cluster` |
 | random input for all that reads foreign bytes | `make fuzz`, `ARGS='--minutes 1'` | `tests/proof/test_fuzz.py` |
 | [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
-`make chaos` and `make fuzz` go on where they were interrupted (`.proof/`).
+`make chaos` and `make fuzz` go on where they were interrupted (`.proof/`), and end there with fewer `--runs` or
+`--minutes`.
 
 A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
 the kill. When the disk is full a
@@ -41,7 +42,8 @@ Exit codes: 0 done, 1 nothing could be fetched, 2 wrong usage, 3 a limit with `-
 def section(result: dict[str, Any]) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
     load, cores = result["environment"]["load"], result["environment"]["cores"]
-    under = f"the last run of the command took {result['seconds']:.0f} s, load {load:.1f} on {cores} cores"
+    day = result["environment"]["day"]
+    under = f"{day}; the last run of the command took {result['seconds']:.0f} s, load {load:.1f} on {cores} cores"
     lines = [
         f"## {result['name']}, seed {result['seed']}{' (quick)' * result['quick']}",
         "",

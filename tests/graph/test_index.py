@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
 from lycosa.graph import index as link_index
-from lycosa.graph.columns import LinkChanges, from_pages, join_columns, url_id
+from lycosa.graph.columns import Frames, LinkChanges, from_pages, join_columns, pack_frames, unpack_frames, url_id
 from lycosa.graph.index import (
     LIST,
     MERGED_AT_ONCE,
@@ -185,6 +185,26 @@ def test_damaged_segment_says_what_to_do(tmp_path: Path) -> None:
     (writer.path / writer.segments[0].name).write_bytes(b"something else altogether")
     with pytest.raises(StoreError, match="built anew"):
         LinkIndex.open(tmp_path)
+
+
+def test_segment_with_a_flipped_bit_is_built_anew(tmp_path: Path) -> None:
+    writer = LinkWriter.open(tmp_path)
+    writer.add([site(10, 12)], 1)
+    file = writer.path / writer.segments[0].name
+    whole = file.read_bytes()
+    for place in range(len(whole) // 2, len(whole), 97):
+        data = bytearray(whole)
+        data[place] ^= 16
+        file.write_bytes(data)
+        with pytest.raises(StoreError, match="damaged"):
+            LinkIndex.open(tmp_path)
+    assert LinkWriter.open(tmp_path).covered == 0
+
+
+def test_damaged_frame_says_so() -> None:
+    frames = pack_frames(np.arange(5_000), np.array([5_000]))
+    with pytest.raises(StoreError, match="damaged"):
+        unpack_frames(Frames(frames.data ^ 255, frames.ends))
 
 
 def test_segment_of_another_version_says_so(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 
+from lycosa.errors import StoreError
 from lycosa.web import native
 
 U8 = NDArray[np.uint8]
@@ -182,7 +183,10 @@ def unpack_frames(frames: Frames, chosen: Iterable[int] | None = None) -> U64:
     for place in range(len(ends)) if chosen is None else chosen:
         first = ends[place - 1] if place else 0
         if ends[place] > first:
-            parts.append(decompressor.decompress(frames.data[first : ends[place]].tobytes()))
+            try:
+                parts.append(decompressor.decompress(frames.data[first : ends[place]].tobytes()))
+            except zstandard.ZstdError as error:
+                raise StoreError("a segment of the link index is damaged: delete graph, it is built anew") from error
     return decode_varints(np.frombuffer(b"".join(parts), dtype=np.uint8))
 
 

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError, storage_error
@@ -73,6 +74,8 @@ from lycosa.graph.columns import (
 FORMAT = b"lycosa links "
 MAGIC = FORMAT + b"2\n\0"
 ALIGN = 8
+DIGEST = "digest"  # the last section: of all bytes before it
+CHECKED_BYTES = 16 * 1024 * 1024  # segments up to this size, among them the latest, are held against it when opened
 
 
 def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
@@ -88,6 +91,12 @@ def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
         sections[name] = np.frombuffer(data, dtype=dtype, count=size_bytes // dtype.itemsize, offset=at)
         at += size_bytes
     return sections
+
+
+def _is_whole(data: mmap.mmap, sections: Mapping[str, NDArray[Any]]) -> bool:
+    if DIGEST not in sections or len(data) > CHECKED_BYTES:  # of an earlier version, or merged long ago
+        return True
+    return xxhash.xxh3_64_intdigest(memoryview(data)[:-8]) == int(sections[DIGEST][0])
 
 
 def unfolded(steps: I64, sizes: I64) -> I64:
@@ -119,14 +128,21 @@ def write_segment(path: Path, columns: LinkColumns) -> None:
     """Writes a segment so that it is there whole or not at all, unless the power fails: then the index is made anew."""
     hidden = path.with_name(f".{path.name}.new")
     sections = _sections(columns)
-    table = {name: (str(section.dtype), section.nbytes) for name, section in sections.items()}
-    head = msgspec.msgpack.encode(table)
+    table = {name: (str(section.dtype), section.nbytes) for name, section in sections.items()} | {DIGEST: ("<u8", 8)}
+    head, digest = msgspec.msgpack.encode(table), xxhash.xxh3_64()
     try:
         with hidden.open("wb") as file:
-            file.write(MAGIC + len(head).to_bytes(8, "little") + head)
+
+            def write(data: bytes) -> None:
+                file.write(data)
+                digest.update(data)
+
+            write(MAGIC + len(head).to_bytes(8, "little") + head)
             for section in sections.values():
-                file.write(b"\0" * (-file.tell() % ALIGN))
-                file.write(section.tobytes())
+                write(b"\0" * (-file.tell() % ALIGN))
+                write(section.tobytes())
+            write(b"\0" * (-file.tell() % ALIGN))
+            file.write(digest.intdigest().to_bytes(8, "little"))
         hidden.replace(path)
     except OSError as error:
         raise storage_error(error, path=path, doing="writing the link index") from error
@@ -192,8 +208,8 @@ class Segment:
         if is_ours and data[: len(MAGIC)] != MAGIC:
             raise StoreError(f"{path} was written by another version of Lycosa: the link index is to be built anew")
         try:
-            if is_ours:
-                return cls(path.name, mapped(data))
+            if is_ours and _is_whole(data, sections := mapped(data)):
+                return cls(path.name, sections)
         except (ValueError, TypeError, KeyError, msgspec.DecodeError):
             pass  # cut off
         raise StoreError(f"{path} is damaged: the link index is to be built anew")
