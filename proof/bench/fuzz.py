@@ -180,15 +180,15 @@ def campaign(run: Run, names: list[str], minutes: float) -> dict[str, FuzzSlice]
     with run.progress(len(names), "targets") as step:
         step.advance(sum(_is_done(results.get(name), minutes) for name in names))
         while left := [name for name in names if not _is_done(results.get(name), minutes)]:
-            for name in left:
-                former = results.get(name)
-                seconds = 60 * min(SLICE_MINUTES, minutes - (former.cpu_minutes if former else 0.0))
-                part = fuzzed(name, TARGETS[name], run.seed, seconds, first=former.inputs if former else 0)
-                ledger.add(part)
-                results[name] = former.plus(part) if former else part
-                step.advance(_is_done(results[name], minutes))
-                for sentence in (*part.found, *part.slow):
-                    run.say(f"{name}: {sentence}")
+            name = min(left, key=lambda name: results[name].cpu_minutes if name in results else 0.0)
+            former = results.get(name)
+            seconds = 60 * min(SLICE_MINUTES, minutes - (former.cpu_minutes if former else 0.0))
+            part = fuzzed(name, TARGETS[name], run.seed, seconds, first=former.inputs if former else 0)
+            ledger.add(part)
+            results[name] = former.plus(part) if former else part
+            step.advance(_is_done(results[name], minutes))
+            for sentence in (*part.found, *part.slow):
+                run.say(f"{name}: {sentence}")
     ledger.close()
     return results
 
