@@ -9,8 +9,8 @@
     tail-bits     bits in the last part of the archive are turned over: likewise
     log-cut       the last bytes of the state's log are gone: the rest is kept
     log-bits      bits in the last part of the state's log are turned over: likewise
-    links-bits    bits in the newest segment of the link index are turned over: it is made again
-    index-bits    bits in the newest segment of the search index are turned over: it is made again
+    links-bits    bits in the newest segment of the link index are turned over: it is made anew
+    index-bits    bits in the newest file of the search index are turned over: a search answers or says what to do
     descriptors   40 file descriptors: it ends in a sentence or crawls on, never in a traceback
     memory        800 MB of address space: likewise
     memory-group  a control group with less memory than the crawl has: it is killed, and the same command goes on
@@ -129,8 +129,10 @@ def links_bits(trial: MachineTrial) -> FaultEnd:
 
 def index_bits(trial: MachineTrial) -> FaultEnd:
     trial.end(trial.start("--index"), [DONE])
-    trial.flip_bits(trial.newest("index", "*"))
-    return trial.end(trial.start("--index"), [DONE])
+    trial.flip_bits(trial.newest("index", "**/*"))
+    end = trial.end(trial.run("search", trial.into, "page"), [DONE, STORAGE])
+    again = trial.end(trial.run("index", trial.into, *(["--rebuild"] if end.code else [])), [DONE])
+    return end._replace(is_right=end.is_right and again.is_right)
 
 
 # limits and signals

@@ -67,8 +67,14 @@ class MachineTrial:
         """`before` is a command that runs another, `program` what runs in place of `lycosa`."""
         manners = ["--scope", "any", "--delay", str(DELAY_S), *more]
         web = self.web._replace(dns_port=self.dns_port)
-        words = ["crawl", web.front_page(), "--into", self.into, *manners, *web.options()]
-        command = [*before, *(program or lycosa()), *words]
+        words: list[str | Path] = ["crawl", web.front_page(), "--into", self.into, *manners, *web.options()]
+        return self._begin([*before, *(program or lycosa()), *words])
+
+    def run(self, *words: str | Path) -> "subprocess.Popen[str]":
+        """Another command than a crawl."""
+        return self._begin(lycosa(*words))
+
+    def _begin(self, command: Sequence[str | Path]) -> "subprocess.Popen[str]":
         with self.said.open("w") as said:
             return subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=said, text=True)
 
@@ -120,7 +126,8 @@ class MachineTrial:
 
     def newest(self, folder: str, pattern: str) -> Path:
         """The file that was written last."""
-        return max((self.into / folder).glob(pattern), key=lambda path: (path.stat().st_mtime, path.name))
+        files = (path for path in (self.into / folder).glob(pattern) if path.is_file())
+        return max(files, key=lambda path: (path.stat().st_mtime, path.name))
 
     def cut_tail(self, path: Path) -> None:
         os.truncate(path, max(0, path.stat().st_size - TAIL_BYTES))
