@@ -22,6 +22,7 @@ A segment has the links of some thousand pages, or of a million, as one file tha
     minus      which links are taken back
     codes      anchor text and kind of each link
     text_*     the anchor texts, each once
+    digest     of all before it
 
 Up to `minus` it is the graph, less than two bytes a link on a real site; the rest are the anchors. `*_ends` say where
 each frame ends. The sections lie one behind the other and are read through a memory map: a question about one URL opens
