@@ -7,6 +7,8 @@ beside it: every known URL must be counted in exactly one place. `--minutes 5` m
 """
 
 import json
+import os
+import signal
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -24,6 +26,7 @@ MINUTES, QUICK_MINUTES = 60.0, 0.4
 SAMPLES_MOST, QUICK_EVERY_S = 60, 4.0
 HOSTS, PAGES = 300, 3_000_000
 DELAY_S = 0.1
+INTERRUPTED = 130
 BAD_HOSTS = ("unavailable", "too-many", "calendar", "path-loop", "session-ids", "soft-404")
 BAD_HOST_SHARE = 0.05  # of each kind
 BAD_DOCUMENT_SHARE = 0.002  # of each kind
@@ -87,16 +90,17 @@ def measure(run: Run) -> None:
             nonlocal passed
             passed += 1
             step.advance()
+            if passed == int(seconds):  # of its own, should it have been stopped meanwhile
+                os.kill(pid, signal.SIGTERM)
             if passed % int(every_s) == 0 and (found := sample(pid, into, passed)) is not None:
                 samples.append(found)
                 if found.uncounted:
                     run.say(f"after {passed} s: {found.uncounted} of {found.known} URLs are counted nowhere or twice")
 
         seeds = [web.front_page(host) for host in range(HOSTS)]
-        manners = ["--delay", str(DELAY_S), "--scope", "any", "--time", f"{seconds:.0f}s", "--into", str(into)]
-        done = json.loads(
-            run_command(lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet"), watch=watch).out
-        )
+        manners = ["--delay", str(DELAY_S), "--scope", "any", "--into", str(into)]
+        words = lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet")
+        done = json.loads(run_command(words, watch=watch, may=INTERRUPTED).out)
         broken = audit_log(web.log, AuditRules(delay_s=DELAY_S)).broken()
     _report(run, samples)
     run.figure("pages", done["pages"])
