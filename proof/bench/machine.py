@@ -284,7 +284,10 @@ def measure(run: Run) -> None:
             if why:
                 run.leave_out(_figure(fault), why)
                 continue
-            end, wrong = tried(fault, pages)
+            try:
+                end, wrong = tried(fault, pages)
+            except Exception as error:  # the other faults are tried all the same
+                end, wrong = FaultEnd(-1, "", False), [f"the trial itself failed: {error!r}"]
             run.say(f"{fault}: {end} {wrong}")
             run.figure(_figure(fault), len(wrong) + (not end.is_right))
             rows.append((fault, end.code, end.said[-120:] or "–", "; ".join(wrong) or "whole"))
