@@ -203,16 +203,18 @@ def fork_server() -> Iterator["subprocess.Popen[str]"]:
 def round_of(seed: int, pages: int, most_kills: int, kinds: tuple[str, ...]) -> RoundResult:
     """Kills one crawl up to so many times, lets it end and judges it."""
     chance = random.Random(seed)
-    with scratch() as folder, simulated_web(folder / "log", *_shape(pages)) as web, fork_server() as server:
-        crawl = MortalCrawl(server, web, folder, chance)
-        acknowledged = Acknowledged(crawl.into)
-        code = -signal.SIGKILL
-        while code and crawl.kills.total() < most_kills and len(crawl.wrong_ends) < 3:
-            code = crawl.live(chance.choice(kinds)).code
-            acknowledged.look()
-        if code:
-            code = crawl.finish().code
-            acknowledged.look()
+    with scratch() as folder:
+        with simulated_web(folder / "log", *_shape(pages)) as web, fork_server() as server:
+            crawl = MortalCrawl(server, web, folder, chance)
+            acknowledged = Acknowledged(crawl.into)
+            code = -signal.SIGKILL
+            while code and crawl.kills.total() < most_kills and len(crawl.wrong_ends) < 3:
+                code = crawl.live(chance.choice(kinds)).code
+                acknowledged.look()
+            if code:
+                code = crawl.finish().code
+                acknowledged.look()
+        # The log is whole once its server has ended: the latest lines may wait to be written until then.
         return judged(crawl, acknowledged, list(read_log(web.log)[1]), _truth(pages, web))
 
 

@@ -34,6 +34,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
+from lycosa.simweb.server import FLUSH_S
 from proof import Bar, Experiment, Run
 from proof.ground.commands import memory_mb, scratch
 from proof.ground.machine_trial import (
@@ -205,6 +206,7 @@ def _long(trial: MachineTrial, seconds: float) -> float:
 
 def _with_all_pages(trial: MachineTrial, end: FaultEnd) -> FaultEnd:
     """Right only if no host was given up: the same command need not be said again."""
+    time.sleep(2 * FLUSH_S)  # the log has all by then
     return end._replace(is_right=end.is_right and not trial.missing())
 
 
@@ -270,6 +272,7 @@ def tried(fault: str, pages: int) -> tuple[FaultEnd, list[str]]:
         stack.callback(trial.end_web)
         end = FAULTS[fault](trial)
         again = trial.end(trial.start(), [DONE])
+        trial.end_web()  # then its log is whole
         wrong = [] if again.is_right else [f"afterwards: exit code {again.code}: {again.said}"]
         return end, wrong + trial.wrongs()
 
