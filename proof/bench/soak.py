@@ -76,7 +76,7 @@ def measure(run: Run) -> None:
     seconds = 60 * minutes
     every_s = QUICK_EVERY_S if run.quick else max(5.0, seconds / SAMPLES_MOST)
     run.setting("minutes", minutes)
-    run.setting("share of bad hosts", len(BAD_HOSTS) * BAD_HOST_SHARE)
+    run.setting("share of bad hosts", round(len(BAD_HOSTS) * BAD_HOST_SHARE, 2))
     samples: list[SoakSample] = []
     shape = ["--hosts", str(HOSTS), "--pages", str(PAGES), "--sizes", "uniform", *_trouble()]
     with (
