@@ -30,7 +30,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use tree::Tree;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
 const CONTRACT: u32 = 17;
@@ -77,16 +76,26 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
         return None;
     }
     let mut page = tree.page;
-    let (visible, main) = page.texts();
+    let (visible, digest) = page.texts();
     let links = page.links();
     let following = follow.as_ref().and_then(|(url, rules)| {
         let base = url::base_of(url, page.base_href.as_deref())?;
         Some(url::Following::of(&links.columns(), &url::Base::new(&base)?, *rules))
     });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
-    let digest = xxh3_128(&main).to_be_bytes();
     let simhash = page.simhash();
-    Some(Read { page, links, visible, codes, digest, readable, simhash, following, is_cut, is_volatile })
+    Some(Read {
+        page,
+        links,
+        visible,
+        codes,
+        digest: digest.to_be_bytes(),
+        readable,
+        simhash,
+        following,
+        is_cut,
+        is_volatile,
+    })
 }
 
 impl Read {

@@ -5,7 +5,7 @@
 
 use crate::scan::{scan, value_of, values, After, Attributes, Sink, StartTag};
 use crate::tags::*;
-use crate::text::{collapsed, is_space, owned, push_collapsed, push_space, shortened};
+use crate::text::{collapsed, is_space, owned, owned_whole, push_collapsed, push_space, shortened};
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -580,7 +580,7 @@ impl<'a> Outline<'a> {
         end_line(&mut line, &mut out);
         out.pop();
         headings.retain(|words| !words.is_empty());
-        (owned(&out), headings)
+        (owned_whole(out), headings)
     }
 }
 

@@ -3,10 +3,13 @@
 use crate::comparable::{is_navigation, Comparable};
 use crate::scan::{resolve, value_of, values, StartTag};
 use crate::tags::*;
-use crate::text::{self, is_space, owned, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
+use crate::text::{
+    self, is_space, owned, owned_whole, push_collapsed, push_space, shortened, strip_html, strip_html_bytes,
+};
 use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Of one page, as in src/lycosa/web/links.py: each is three Python strings, made while the interpreter waits.
 const MAX_LINKS: usize = 50_000;
@@ -471,17 +474,19 @@ impl Page {
         named.or_else(|| self.other_language.clone()).or_else(|| self.meta_language.clone())
     }
 
-    /// The visible text, and the main element's part of it.
-    pub fn texts(&mut self) -> (Vec<u8>, Vec<u8>) {
+    /// The visible text, and the digest of the main element's part of it.
+    pub fn texts(&mut self) -> (Vec<u8>, u128) {
         self.boundary();
         let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) else {
             let visible = text::collapse(&self.pieces);
-            return (visible.clone(), visible);
+            let digest = xxh3_128(&visible);
+            return (visible, digest);
         };
-        let main = text::collapse(&self.pieces[start..end]);
-        let parts = [text::collapse(&self.pieces[..start]), main.clone(), text::collapse(&self.pieces[end..])];
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).filter(|part| !part.is_empty()).collect();
-        (parts.join(&b' '), main)
+        let pieces = [&self.pieces[..start], &self.pieces[start..end], &self.pieces[end..]];
+        let mut parts = pieces.map(text::collapse).to_vec();
+        let digest = xxh3_128(&parts[1]);
+        parts.retain(|part| !part.is_empty());
+        (parts.join(&b' '), digest)
     }
 
     pub fn links(&mut self) -> Links {
@@ -562,10 +567,6 @@ fn push_span(store: &mut Vec<u8>, text: &[u8]) -> Span {
     let start = store.len() as u32;
     store.extend_from_slice(text);
     Span { start, end: store.len() as u32 }
-}
-
-fn owned_whole(text: Vec<u8>) -> String {
-    String::from_utf8(text).unwrap_or_else(|error| owned(error.as_bytes()))
 }
 
 /// `data:` and `javascript:` stand in an address's place and are content.

@@ -118,6 +118,11 @@ pub fn owned(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
+/// The same without a copy.
+pub fn owned_whole(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap_or_else(|error| owned(error.as_bytes()))
+}
+
 /// How many bytes from the beginning are above the space: eight are looked at in one step.
 fn word_length(text: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
