@@ -4,7 +4,7 @@
 use crate::scan::{value_of, values, Attribute, StartTag};
 use crate::tags::*;
 use crate::text::is_html_space;
-use memchr::{memchr, memchr2_iter};
+use memchr::{memchr, memchr3_iter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use xxhash_rust::xxh3::xxh3_64;
@@ -69,24 +69,25 @@ pub fn is_navigation(token: &StartTag) -> bool {
     let [role, id, class] = values(token, [b"role", b"id", b"class"]).map(|value| value.flatten().map(value_of));
     matches!(role.as_deref(), Some("navigation" | "contentinfo"))
         || id.is_some_and(|id| id.starts_with("nav"))
-        || class.is_some_and(|class| names_navigation(class.as_bytes()))
+        || class.is_some_and(|class| names_navigation(class.as_bytes(), false))
 }
 
 /// A quick look at an attribute as written, where a reference may stand for any letter: nearly all elements end here.
 fn may_name_navigation(attribute: &Attribute) -> bool {
     let value = attribute.value.unwrap_or(b"");
-    let is_one = match attribute.name.len() {
-        2 => value.starts_with(b"nav"),
-        4 => matches!(value, b"navigation" | b"contentinfo"),
-        5 => names_navigation(value),
-        _ => return false,
-    };
-    is_one || memchr(b'&', value).is_some()
+    match attribute.name.len() {
+        2 => value.starts_with(b"nav") || memchr(b'&', value).is_some(),
+        4 => matches!(value, b"navigation" | b"contentinfo") || memchr(b'&', value).is_some(),
+        5 => names_navigation(value, true),
+        _ => false,
+    }
 }
 
-fn names_navigation(class: &[u8]) -> bool {
+/// Whether a class is one of navigation, or may be with its references resolved, where it `has_references`.
+fn names_navigation(class: &[u8], has_references: bool) -> bool {
     let begins = |at: usize| at == 0 || class[at - 1] == b'-' || is_html_space(class[at - 1]);
-    memchr2_iter(b'v', b'b', class).any(|at| match class[at] {
+    memchr3_iter(b'v', b'b', b'&', class).any(|at| match class[at] {
+        b'&' => has_references,
         b'v' => class[..at].ends_with(b"na") && begins(at - 2),
         _ => {
             class[at..].starts_with(b"breadcrumb")
@@ -270,9 +271,11 @@ impl Votes {
         let bits = (0..64).fold(0u64, |all, bit| all | u64::from(leads[bit] > 0) << bit);
         let mut unsure = 0u64;
         for (block, leads) in leads.chunks_exact(BLOCK_BITS).enumerate() {
-            let mut places: [usize; BLOCK_BITS] = std::array::from_fn(|place| place);
-            places.sort_by_key(|&place| leads[place].abs());
-            unsure |= places[..UNSURE].iter().fold(0, |all, place| all | 1u64 << (block * BLOCK_BITS + place));
+            for _ in 0..UNSURE {
+                let bit_of = |place: usize| 1u64 << (block * BLOCK_BITS + place);
+                let sure = (0..BLOCK_BITS).filter(|&place| unsure & bit_of(place) == 0);
+                unsure |= sure.min_by_key(|&place| leads[place].abs()).map_or(0, bit_of);
+            }
         }
         [bits.to_be_bytes(), unsure.to_be_bytes()].concat()
     }

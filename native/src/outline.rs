@@ -214,8 +214,8 @@ impl Sink for Outline<'_> {
             self.push_text(b" "); // the words of two elements are two words
         }
         let words = stripped(&text);
-        let chars = words.chars().count();
-        if self.link != Link::No && matches!(words, "¶" | "#" | "§") {
+        let chars = chars_of(words);
+        if self.link != Link::No && [&b"#"[..], "¶".as_bytes(), "§".as_bytes()].contains(&words) {
             return;
         }
         if self.link == Link::Navigates {
@@ -511,7 +511,7 @@ impl<'a> Outline<'a> {
     fn has_text(&self, runs: &[Span], mut chars: usize) -> bool {
         for item in runs.iter().flat_map(|&(start, end)| &self.items[start..end]) {
             if let Item::Text(start, end) = *item {
-                let count = stripped(&self.texts[start..end]).chars().count();
+                let count = chars_of(stripped(&self.texts[start..end]));
                 if count > chars {
                     return true;
                 }
@@ -598,12 +598,12 @@ fn end_line(line: &mut Vec<u8>, out: &mut Vec<u8>) {
     let start = out.len();
     if line.contains(&CELL_END) {
         for cell in line.split(|&byte| byte == CELL_END) {
-            out.extend_from_slice(stripped(cell).as_bytes());
+            out.extend_from_slice(stripped(cell));
             out.push(b'\t');
         }
         out.truncate(out.iter().rposition(|&byte| byte != b'\t').map_or(0, |last| last + 1).max(start));
     } else {
-        out.extend_from_slice(stripped(line).as_bytes());
+        out.extend_from_slice(stripped(line));
     }
     line.clear();
     if out.len() > start {
@@ -619,8 +619,19 @@ fn resolved(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-fn stripped(text: &[u8]) -> &str {
-    std::str::from_utf8(text).unwrap_or("").trim_matches(is_space)
+/// Text of a page, which is valid, without the spaces around it.
+fn stripped(text: &[u8]) -> &[u8] {
+    let is_word = |byte: &u8| !is_space(*byte as char) || !byte.is_ascii();
+    let Some(first) = text.iter().position(is_word) else { return b"" };
+    let text = &text[first..=text.iter().rposition(is_word).unwrap_or(first)];
+    if text[0].is_ascii() && text[text.len() - 1].is_ascii() {
+        return text;
+    }
+    std::str::from_utf8(text).unwrap_or("").trim_matches(is_space).as_bytes()
+}
+
+fn chars_of(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }
 
 /// The words of a class or id: `sideBar_NAV` has three.
@@ -638,10 +649,23 @@ fn words_of(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The lengths of the words that begin with each letter, a bit each: nearly all that are asked for end here.
+static LENGTHS: [u32; 32] = {
+    let mut lengths = [0; 32];
+    let mut place = 0;
+    while place < WORDS.len() {
+        let word = WORDS[place].as_bytes();
+        lengths[(word[0] & 31) as usize] |= 1 << word.len();
+        place += 1;
+    }
+    lengths
+};
+
 /// Does a word of a class or id speak against a block?
 fn is_word(word: &str) -> bool {
+    let lengths = word.bytes().next().map_or(0, |first| LENGTHS[(first & 31) as usize]);
     let mut lower = [0; 24];
-    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    let Some(lower) = lower.get_mut(..word.len()).filter(|_| lengths >> word.len() & 1 > 0) else { return false };
     lower.copy_from_slice(word.as_bytes());
     lower.make_ascii_lowercase();
     WORDS.binary_search_by(|one| one.as_bytes().cmp(lower)).is_ok()

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lycosa.graph import start_helper
-from lycosa.search.text_log import TextLog
+from lycosa.search.text_log import IN_USE, TextLog
 
 if TYPE_CHECKING:
     from lycosa.crawl import Engine
 
-IN_USE = 3  # exit code: another process writes the index
 LOOK_EVERY_S = 1.0
 STARTS = 5  # a follower that keeps dying will not get better
 IN_USE_S = 10.0  # until an index that another process writes is tried again

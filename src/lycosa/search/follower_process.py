@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from lycosa.errors import StoreError
-from lycosa.search.follower import IN_USE
 from lycosa.search.index import IndexInUse, is_anchor_update_due
 from lycosa.search.indexer import Indexer
+from lycosa.search.text_log import IN_USE
 from lycosa.store import ArchiveUnavailable, CollectionStore
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join

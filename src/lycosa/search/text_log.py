@@ -21,6 +21,7 @@ import msgspec
 from lycosa.store import Batch, PageRow
 from lycosa.web import MAIN_TEXT_VERSION, Readable
 
+IN_USE = 3  # exit code of the follower, which both sides know from here: another process writes the index
 FOLDER = "texts"
 FILE_BYTES = 32_000_000
 FILES_MOST = 32  # that the follower has not read; beyond it no texts are kept, and it reads the archive

@@ -8,14 +8,18 @@ indexer and by views; nothing is written.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lycosa.recrawl import StoredDocuments
 from lycosa.search.documents import IndexMember
 from lycosa.search.text_log import TextLogReader
 from lycosa.search.workers import ArchiveWorkers, serve, stored_message
 from lycosa.store import ArchiveUnavailable, CollectionStore
-from lycosa.web import Media, Readable, extract_readable, is_built_in, media_kind
+from lycosa.web import Media, Readable, is_built_in, media_kind
+
+if TYPE_CHECKING:
+    from lycosa.recrawl import StoredDocuments
 
 MANY_PAGES = 2_000  # from here on it pays to start workers
 
@@ -34,13 +38,19 @@ class PageTexts:
     ) -> None:
         self._skips_missing, self._for_snippets, self._log = skips_missing, for_snippets, log
         self.unread = 0
-        self._contents, self._folders = StoredDocuments(collection), collection.warc_folders
-        self._analysers = self._contents.analysers
+        self._collection, self._folders = collection, collection.warc_folders
         self._pool: ArchiveWorkers[Readable] | None = None
         self._are_many = False  # pages are asked for: workers pay
 
     def __repr__(self) -> str:
         return f"<PageTexts {self._pool or 'read here'}>"
+
+    @cached_property
+    def _contents(self) -> "StoredDocuments":
+        # lazy: 55 ms, which the follower of a crawl need not take, since texts come to it in the log
+        from lycosa.recrawl import StoredDocuments
+
+        return StoredDocuments(self._collection)
 
     @contextlib.contextmanager
     def expected(self, pages: int) -> Iterator[None]:
@@ -93,26 +103,29 @@ class PageTexts:
             return None
         if content is None:
             return None
+        from lycosa.web import extract_readable  # lazy: 17 ms, as above
+
         fields, body = content
         return extract_readable(
             body,
             url=member.url,
             content_type=fields.get("content-type"),
-            analysers=self._analysers,
+            analysers=self._contents.analysers,
             for_snippets=self._for_snippets,
         )
 
     def _is_plain(self, member: IndexMember) -> bool:
         """Has the page a record with a body of its own, as far as its row says, that the built-in analysers read?"""
         row = member.row
-        is_usually_read = self._analysers is None or is_built_in(
-            self._analysers, Media(media_kind(row.essence), row.essence)
-        )
+        analysers = self._contents.analysers
+        is_usually_read = analysers is None or is_built_in(analysers, Media(media_kind(row.essence), row.essence))
         return bool(row.place) and not row.original and is_usually_read
 
 
 def read_text(folders: Sequence[Path], url: str, place: bytes, *, for_snippets: bool = False) -> Readable | None:
     """The readable text of a record; None if the archive, in these folders and their stores, no longer has it."""
+    from lycosa.web import extract_readable  # lazy: 17 ms, as above
+
     stored = stored_message(folders, place)
     if stored is None:
         return None

@@ -23,9 +23,7 @@ from typing import IO, Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from lycosa.errors import StoreError
-from lycosa.fetch import decode_body
 from lycosa.graph import start_helper
-from lycosa.recrawl import BODY_CAP_BYTES
 from lycosa.store import WarcLocation, read_message, read_record_at, rendered_message, warc_path
 
 LIST_PAGES = 32
@@ -63,6 +61,10 @@ def stored_message(folders: Sequence[Path], place: bytes) -> StoredMessage | Non
         return None
     stored = StoredMessage(*message)
     if coding := stored.field(b"content-encoding"):
+        # lazy: 80 ms, which the follower of a crawl need not take
+        from lycosa.fetch import decode_body
+        from lycosa.recrawl import BODY_CAP_BYTES
+
         return StoredMessage(stored.head, decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES).body)
     return stored
 
