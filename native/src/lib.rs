@@ -84,18 +84,7 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
     });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let simhash = page.simhash();
-    Some(Read {
-        page,
-        links,
-        visible,
-        codes,
-        digest: digest.to_be_bytes(),
-        readable,
-        simhash,
-        following,
-        is_cut,
-        is_volatile,
-    })
+    Some(Read { page, links, visible, codes, digest, readable, simhash, following, is_cut, is_volatile })
 }
 
 impl Read {

@@ -475,16 +475,16 @@ impl Page {
     }
 
     /// The visible text, and the digest of the main element's part of it.
-    pub fn texts(&mut self) -> (Vec<u8>, u128) {
+    pub fn texts(&mut self) -> (Vec<u8>, [u8; 16]) {
         self.boundary();
         let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) else {
             let visible = text::collapse(&self.pieces);
-            let digest = xxh3_128(&visible);
+            let digest = xxh3_128(&visible).to_be_bytes();
             return (visible, digest);
         };
         let pieces = [&self.pieces[..start], &self.pieces[start..end], &self.pieces[end..]];
         let mut parts = pieces.map(text::collapse).to_vec();
-        let digest = xxh3_128(&parts[1]);
+        let digest = xxh3_128(&parts[1]).to_be_bytes();
         parts.retain(|part| !part.is_empty());
         (parts.join(&b' '), digest)
     }
