@@ -87,8 +87,7 @@ def kernel_mb(body: bytes, *words: str) -> float:
     """What the kernel takes to read a document, in MB."""
     with scratch() as folder:
         (folder / "document").write_bytes(body)
-        command = [sys.executable, "-m", "proof.ground.kernel_memory", folder / "document", *words]
-        return float(run_command(command).out)
+        return float(run_command([sys.executable, "-m", "proof.ground.kernel_memory", folder / "document", *words]).out)
 
 
 def _measure_kernel(run: Run, found: list[tuple[str, bytes]]) -> None:
