@@ -63,7 +63,7 @@ def stored_message(folders: Sequence[Path], place: bytes) -> StoredMessage | Non
     if coding := stored.field(b"content-encoding"):
         # lazy: 80 ms, which the follower of a crawl need not take
         from lycosa.fetch import decode_body
-        from lycosa.recrawl import BODY_CAP_BYTES
+        from lycosa.recrawl import BODY_CAP_BYTES  # lazy: likewise
 
         return StoredMessage(stored.head, decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES).body)
     return stored
