@@ -25,7 +25,6 @@ CACHE = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-
 INSTALL_S = 3_600.0  # a crawler with three hundred crates, on a busy machine
 SCRAPY = "scrapy==2.*"
 HERITRIX = "3.13.0"
-BUBING = "0.9.15"
 KATANA = "github.com/projectdiscovery/katana@v1.6.1"
 SPIDER = "2.53.9"
 CRAWLEE = "crawlee[parsel]==1.*"
@@ -43,18 +42,22 @@ path = "{Path(__file__).with_name("spider_peer.rs")}"
 [dependencies]
 spider = {{ version = "={SPIDER}", default-features = false, features = ["sync", "reqwest_rustls_tls"] }}
 """
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+# Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>lycosa</groupId><artifactId>peers</artifactId><version>1</version>
-  <dependencyManagement><dependencies><dependency>{instead}</dependency></dependencies></dependencyManagement>
-  <dependencies><dependency>{wanted}
-    <exclusions><exclusion><groupId>sun.jdk</groupId><artifactId>tools</artifactId></exclusion></exclusions>
-  </dependency></dependencies>
+  <dependencyManagement><dependencies>
+    <dependency><groupId>com.sleepycat</groupId><artifactId>je</artifactId><version>18.3.12</version></dependency>
+  </dependencies></dependencyManagement>
+  <dependencies>
+    <dependency>
+      <groupId>org.archive.heritrix</groupId><artifactId>heritrix-engine</artifactId><version>{HERITRIX}</version>
+    </dependency>
+  </dependencies>
 </project>
 """
 
 HERITRIX_JOB = Path(__file__).with_name("heritrix_job.xml")
-BUBING_PROPERTIES = Path(__file__).with_name("bubing.properties")
 HEAP = "-Xmx1g"  # four times what Heritrix's own script gives it
 _RULES = "org.archive.modules.deciderules"
 _QUIET = "handlers=java.util.logging.ConsoleHandler\njava.util.logging.ConsoleHandler.level=WARNING\n"
@@ -112,29 +115,15 @@ def scrapy() -> Path:
 
 
 def heritrix() -> Path:
-    """The folder of Heritrix's jars. It names a release of Berkeley DB that only its maker has: a later one serves."""
-    return _jars("heritrix", f"org.archive.heritrix:heritrix-engine:{HERITRIX}", "com.sleepycat:je:18.3.12")
-
-
-def bubing() -> Path:
-    """The folder of BUbiNG's jars. It names a release of sux4j that the registry lacks: the one before it serves."""
-    return _jars("bubing", f"it.unimi.di.law:bubing:{BUBING}", "it.unimi.dsi:sux4j:4.2.0")
-
-
-def _jars(name: str, wanted: str, instead: str) -> Path:
-    """The folder of the jars of a package (GROUP:ARTIFACT:VERSION), one of them in another version than it names."""
+    """The folder of Heritrix's jars."""
     if shutil.which("java") is None:
-        raise LycosaError(f"{name} needs java, and there is no java on the path")
+        raise LycosaError("Heritrix needs java, and there is no java on the path")
 
     def install(folder: Path) -> None:
-        (folder / "pom.xml").write_text(_POM.format(wanted=coordinates(wanted), instead=coordinates(instead)))
+        (folder / "pom.xml").write_text(_POM)
         _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=."], cwd=folder)
 
-    def coordinates(words: str) -> str:
-        group, artifact, version = words.split(":")
-        return f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-
-    return _installed(f"{name}-{wanted.rpartition(':')[2]}", "mvn", install)
+    return _installed(f"heritrix-{HERITRIX}", "mvn", install)
 
 
 def katana() -> Path:
@@ -273,24 +262,6 @@ def heritrix_command(job: HeritrixJob, folder: Path, names: Mapping[str, str] | 
     web = ["--web-admin", f"@{login}", "--web-bind-hosts", "127.0.0.1", "--web-port", "0"]
     quiet = ["--logging-properties", str(folder / "logging.properties")]
     return [*java, "org.archive.crawler.Heritrix", "--jobs-dir", str(jobs), "--run-job", "race", *web, *quiet]
-
-
-def bubing_command(seeds: Path, addresses: Mapping[str, str], folder: Path, *, delay_s: float, port: int) -> list[str]:
-    """Writes BUbiNG's properties and the addresses of the hosts into `folder`; the command that crawls.
-
-    It does not end by itself. It looks names up with a dot behind them, and insists on a port for its management.
-    """
-    values = {"folder": folder, "seeds": seeds, "delay_ms": round(1000 * delay_s), "threads": len(addresses) // 4 + 50}
-    (folder / "properties").write_text(Template(BUBING_PROPERTIES.read_text()).substitute(values))
-    known = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1", **addresses}
-    (folder / "hosts").write_text("".join(f"{address} {name} {name}.\n" for name, address in known.items()))
-    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.net")]
-    options = [f"-Djdk.net.hosts.file={folder / 'hosts'}", "-Djava.net.preferIPv4Stack=true"]
-    options += ["-Djgroups.bind_addr=127.0.0.1", "-Djava.rmi.server.hostname=127.0.0.1"]
-    management = {"port": port, "host": "127.0.0.1", "ssl": "false", "authenticate": "false"}
-    options += [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in management.items()]
-    java = ["java", HEAP, *opened, *options, "-cp", f"{bubing()}/*", "it.unimi.di.law.bubing.Agent"]
-    return [*java, "-g", "race", "-n", "-P", str(folder / "properties"), "agent"]
 
 
 def scrapy_command(start: str, settings: Mapping[str, object], names: Path | None = None) -> list[str]:
