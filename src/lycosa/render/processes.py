@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-NICE = 5  # of browsers and drivers: the crawl's event loop goes before them
+NICE = 10  # of browsers and drivers: the crawl's event loop goes before them
 
 
 class BrowserLoop(asyncio.SelectorEventLoop):
