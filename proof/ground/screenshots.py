@@ -41,6 +41,7 @@ def pages_of(into: Path) -> dict[str, str]:
     url = quote(changed[0].url if changed else f"{host}/")
     found = {name: f"/{name}" for name in ("hosts", "urls", "changes", "report", "graph", "settings", "log")}
     found |= {"overview": "/", "search": "/search?q=the", "host": f"/host?host={quote(host)}", "empty": "/hosts?q=none"}
+    found |= {"linked-hosts": f"/graph?host={quote(host)}"}
     found |= {"url": f"/url?url={url}", "change": f"/change?url={url}", "neighbours": f"/graph?url={url}"}
     found |= {"copies": f"/copies?url={quote(copies.url)}"} if copies else {}
     return found

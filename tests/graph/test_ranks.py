@@ -1,12 +1,13 @@
 """Ranks against networkx, on made-up graphs and on a crawl of the simulated web; `proof.bench.rank` on a real site."""
 
+from collections import Counter
 from pathlib import Path
 
 import networkx
 import numpy as np
 import pytest
 
-from lycosa.graph.links import rank_hosts, rank_pages, ranked_pages
+from lycosa.graph.links import host_links, rank_hosts, rank_pages, ranked_pages
 from lycosa.graph.ranks import DAMPING, LinkGraph, harmonic, load_ranks, pagerank
 from lycosa.inspect import open_to_read
 from lycosa.records import Family
@@ -90,12 +91,19 @@ def test_ranks_of_a_crawl_are_those_of_networkx(tmp_path: Path) -> None:
             graph.add_edges_from((source, page) for source in sources - {page} if source in rows and page in rows)
         _, warm = rank_pages(collection)
         hosts = rank_hosts(collection)
+        between = host_links(collection)
     expected = reference(graph)
     assert stats.redirects
     assert len(rows) == stats.pages
     assert sum(abs(rows[url] - expected[url]) for url in rows) < 1e-6
     assert warm < cold / 10
     by_host = networkx.DiGraph({(s.split("/")[2], t.split("/")[2]) for s, t in graph.edges})
+    pairs = Counter((s.split("/")[2], t.split("/")[2]) for s, t in graph.edges)
+    for name in between.names:
+        linking, linked = between.around(name)
+        host = name.split("/")[2]
+        assert {(s.split("/")[2], n) for s, n in linking} == {(s, n) for (s, t), n in pairs.items() if t == host != s}
+        assert {(t.split("/")[2], n) for t, n in linked} == {(t, n) for (s, t), n in pairs.items() if s == host != t}
     by_host.remove_edges_from(list(networkx.selfloop_edges(by_host)))
     expected_hosts = networkx.harmonic_centrality(by_host)
     assert {h.url.split("/")[2]: h.rank for h in hosts} == pytest.approx(expected_hosts)

@@ -124,6 +124,10 @@ def test_host_and_url_have_pages_of_their_own(client: Client, front_page: str) -
     assert client.get(f"/change?url={quote(front_page)}").status == 200
     assert client.get(f"/graph?url={quote(front_page)}").status == 200
     assert client.get(f"/api/v1/url?url={quote(front_page)}").facts["view"]["status"] == 200
+    around = client.get(f"/api/v1/neighbours?host={quote(host)}").facts
+    assert around["url"] == host
+    assert {each["direction"] for each in around["neighbours"]} == {"in", "out"}
+    assert "The hosts around" in client.get(f"/graph?host={quote(host)}").text
 
 
 def test_hosts_are_found_and_sorted(client: Client) -> None:

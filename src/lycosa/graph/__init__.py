@@ -12,11 +12,13 @@ from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.graph.links import (
     Anchors,
     AnchorTexts,
+    HostLinks,
     IncomingLinks,
     LinkView,
     Ranked,
     UrlLinks,
     current_link_index,
+    host_links,
     incoming_links,
     links_of,
     outgoing_links,
@@ -30,9 +32,9 @@ from lycosa.graph.links import (
 from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [
-    "LINK_INDEX_FOLDER", "AnchorTexts", "Anchors", "IncomingLinks", "LinkIndex", "LinkIndexer", "LinkView",
-    "Ranked", "Ranks", "UrlLinks", "covered_by", "current_link_index", "cut_feed", "entries_after",
-    "incoming_links", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered", "outgoing_links",
-    "rank_hosts", "rank_pages", "ranked_pages", "rebuild_link_index", "redirect_row", "referring_pages",
-    "start_helper", "stored_link_index",
+    "LINK_INDEX_FOLDER", "AnchorTexts", "Anchors", "HostLinks", "IncomingLinks", "LinkIndex", "LinkIndexer",
+    "LinkView", "Ranked", "Ranks", "UrlLinks", "covered_by", "current_link_index", "cut_feed", "entries_after",
+    "host_links", "incoming_links", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered",
+    "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "rebuild_link_index", "redirect_row",
+    "referring_pages", "start_helper", "stored_link_index",
 ]  # fmt: skip

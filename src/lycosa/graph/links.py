@@ -12,6 +12,7 @@ signed pairs of all shards add up as those of one do. `note` is called with one 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -272,13 +273,46 @@ def ranked_pages(collection: CollectionStore, ranks: Ranks, *, most: int | None 
 
 def rank_hosts(collection: CollectionStore, note: Note | None = None) -> list[Ranked]:
     """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
+    names, sources, targets = _ends_by_host(collection, note)
+    scores = harmonic(LinkGraph.of(sources, targets, len(names)))
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [Ranked(place, names[at], float(scores[at])) for place, at in enumerate(order, 1)]
+
+
+class HostLinks(NamedTuple):
+    """The links between different hosts in columns: the places of both hosts in `names`, and how many pages of the one
+    link to pages of the other."""
+
+    names: list[str]
+    sources: I64
+    targets: I64
+    links: I64
+
+    def around(self, name: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """The hosts that link to one, and those that it links to, with the number of links, the most first."""
+        at = self.names.index(name) if name in self.names else -1
+        return self._named(self.targets == at, self.sources), self._named(self.sources == at, self.targets)
+
+    def _named(self, chosen: "NDArray[np.bool_]", others: I64) -> list[tuple[str, int]]:
+        found = zip(others[chosen].tolist(), self.links[chosen].tolist(), strict=True)
+        return [(self.names[at], links) for at, links in sorted(found, key=lambda pair: (-pair[1], pair[0]))]
+
+
+def host_links(collection: CollectionStore, note: Note | None = None) -> HostLinks:
+    """The links between the hosts of a collection."""
+    names, sources, targets = _ends_by_host(collection, note)
+    different = sources != targets
+    pairs, links = np.unique(targets[different] * len(names) + sources[different], return_counts=True)
+    ends = np.divmod(pairs, max(1, len(names)))
+    return HostLinks(names, ends[1], ends[0], links)
+
+
+def _ends_by_host(collection: CollectionStore, note: Note | None) -> tuple[list[str], I64, I64]:
+    """The names of the hosts, and for each link the places of its two hosts among them."""
     pages = _page_graph(collection, current_link_index(collection, note))
     names, host_of = _hosts(collection.state, pages)
     targets = np.repeat(np.arange(pages.graph.size), np.diff(pages.graph.starts))
-    graph = LinkGraph.of(host_of[pages.graph.sources], host_of[targets], len(names))
-    scores = harmonic(graph)
-    order = np.argsort(-scores, kind="stable").tolist()
-    return [Ranked(place, names[at], float(scores[at])) for place, at in enumerate(order, 1)]
+    return names, host_of[pages.graph.sources], host_of[targets]
 
 
 def _hosts(state: State, pages: PageGraph) -> tuple[list[str], I64]:

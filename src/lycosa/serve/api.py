@@ -27,6 +27,7 @@ from lycosa.serve.views import (
     change_page,
     copies_of,
     host_list,
+    host_neighbourhood,
     host_page,
     neighbourhood,
     search_page,
@@ -196,9 +197,9 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         return _reply(tree_of(source, prefix))
 
     @get("/neighbours")
-    def neighbours(url: Text) -> Response:
-        """The pages that link to one, and those that it links to."""
-        return _reply(neighbourhood(source, url))
+    def neighbours(url: Text = "", host: Text = "") -> Response:
+        """The pages that link to one, and those that it links to; of a host the hosts, null while they are counted."""
+        return _reply(host_neighbourhood(source, host) if host else neighbourhood(source, url))
 
     @get("/settings")
     def settings() -> Response:

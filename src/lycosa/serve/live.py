@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from itertools import count, pairwise
+from pathlib import Path
 
 import msgspec
 
@@ -172,7 +173,7 @@ def status_facts(source: CollectionSource) -> dict[str, object]:
     stats = source.stats()
     running, shards = source.is_crawled, len(source.shards)
     state = crawl_state(stats, is_running=running)
-    sentence = pace_sentence(stats, state, shards=shards)
+    sentence = pace_sentence(stats, state, shards=shards, folder=source.path)
     return {"state": state, "is_crawled": running, "sentence": sentence, "shards": shards, **stats.as_facts()}
 
 
@@ -183,12 +184,12 @@ def crawl_state(stats: CrawlStats, *, is_running: bool) -> str:
     return "waiting" if stats.queued else "finished"
 
 
-def pace_sentence(stats: CrawlStats, state: str, *, shards: int) -> str:
+def pace_sentence(stats: CrawlStats, state: str, *, shards: int, folder: Path) -> str:
     """One sentence that says why the rate is what it is."""
     if state == "finished":
         return "Nothing is queued: every URL that is known was fetched, failed or was dropped."
     if state == "waiting":
-        return f"No crawl is running; {stats.queued:,} URLs are queued. lycosa crawl --into FOLDER continues."
+        return f"No crawl is running; {stats.queued:,} URLs are queued: lycosa crawl --into {folder} continues."
     if shards and not stats.standing:
         return f"{shards} shards crawl side by side; the page Shards says what sets the pace of each."
     said = stats.pace or stats.standing or "it is fetching as fast as answers come"

@@ -27,6 +27,7 @@ from lycosa.serve.views import (
     change_page,
     copies_of,
     host_list,
+    host_neighbourhood,
     host_page,
     limit_list,
     neighbourhood,
@@ -217,13 +218,18 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         return HTMLResponse(REPORT_AWAITED if made is None else made, headers=headers)
 
     @app.get("/graph", include_in_schema=False)
-    def graph(url: str = "") -> Response:
-        if url:
-            return pages.render("graph.html", around=neighbourhood(source, url), ranked=(), ranks=())
+    def graph(url: str = "", host: str = "") -> Response:
+        if url or host:
+            around = host_neighbourhood(source, host) if host else neighbourhood(source, url)
+            if around is None:
+                return pages.waiting("Graph", "The links between all hosts are counted.")
+            return pages.render("graph.html", around=around, is_host=bool(host), ranked=(), ranks=())
         ranked = ranked_list(source)
         if ranked is None:
             return pages.waiting("Graph", "The ranks of all pages are computed: some seconds for a million pages.")
-        return pages.render("graph.html", around=None, ranked=ranked.first, ranks=_distribution(ranked.ranks))
+        return pages.render(
+            "graph.html", around=None, is_host=False, ranked=ranked.first, ranks=_distribution(ranked.ranks)
+        )
 
     @app.get("/go", include_in_schema=False)
     def go(q: str = "") -> Response:

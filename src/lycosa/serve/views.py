@@ -16,7 +16,7 @@ from lycosa.cluster import ShardReport, load_coordinator_status
 from lycosa.crawl import is_crawled, load_timeline
 from lycosa.duplicates import DuplicatePage
 from lycosa.errors import NoPage, SettingsError
-from lycosa.graph import Ranked, UrlLinks, rank_pages, ranked_pages
+from lycosa.graph import Ranked, UrlLinks, host_links, rank_pages, ranked_pages
 from lycosa.inspect import (
     Branch,
     ChangeView,
@@ -40,6 +40,7 @@ from lycosa.serve.live import crawl_state
 from lycosa.serve.source import CollectionSource
 from lycosa.settings import SETTINGS
 from lycosa.store import CollectionStore, JoinedCollection
+from lycosa.wording import counted
 
 HostSort = Literal["pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries", "time_s", "host"]
 LINKS_SHOWN = 100
@@ -47,6 +48,7 @@ LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
 RETRIES_SHOWN = 20
 TREE_ROWS = 30
 NEIGHBOURS = 24
+_DIRECTIONS: tuple[Literal["in", "out"], ...] = ("in", "out")
 RANKED_SHOWN = 50
 
 
@@ -118,7 +120,8 @@ class SettingView(msgspec.Struct, frozen=True):
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """A page beside another one; `direction` is `in` for one that links there, `out` for one that it links to."""
+    """A page or a host beside another one; `direction` is `in` for one that links there, `out` for one that it links
+    to. The `anchor` of a host says how many links there are."""
 
     url: str
     anchor: str
@@ -126,7 +129,7 @@ class Neighbour(msgspec.Struct, frozen=True):
 
 
 class Neighbourhood(msgspec.Struct, frozen=True):
-    """The pages around one; `pages_in` and `pages_out` count all of them."""
+    """The pages around one, or the hosts; `pages_in` and `pages_out` count all of them."""
 
     url: str
     pages_in: int
@@ -286,7 +289,7 @@ def ranked_list(source: CollectionSource) -> RankedPages | None:
     """The pages by rank; None while the ranks are being computed."""
 
     def ask(store: CollectionStore) -> RankedPages:
-        ranks, _ = rank_pages(store)
+        ranks, _ = rank_pages(store, lambda _: None)  # saved or not, they are shown
         return RankedPages(
             list(ranked_pages(store, ranks, most=RANKED_SHOWN)), sorted(ranks.ranks.tolist(), reverse=True)
         )
@@ -300,6 +303,20 @@ def neighbourhood(source: CollectionSource, url: str) -> Neighbourhood:
     around = [Neighbour(each.url, each.anchor, "in") for each in links.links_in]
     around += [Neighbour(each.url, each.anchor, "out") for each in links.links_out]
     return Neighbourhood(links.url, links.pages_in, links.pages_out, around)
+
+
+def host_neighbourhood(source: CollectionSource, name: str) -> Neighbourhood | None:
+    """The hosts around one; None while all links are being read."""
+    links = source.ask_slowly("host links", host_links)
+    if links is None:
+        return None
+    sides = links.around(name)
+    around = [
+        Neighbour(host, counted(many, "link"), direction)
+        for direction, side in zip(_DIRECTIONS, sides, strict=True)
+        for host, many in side[:NEIGHBOURS]
+    ]
+    return Neighbourhood(name, len(sides[0]), len(sides[1]), around)
 
 
 def setting_list(source: CollectionSource) -> list[SettingView]:

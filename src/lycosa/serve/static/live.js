@@ -87,11 +87,11 @@ function drawChart(figure, points) {
   for (const point of points) { if (typeof point[key] !== "number") { pen = false; continue; } path += `${pen ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}${pen ? "" : "h0"}`; pen = true; }
   picture.append(svg("line", { class: "axis", x1: left, x2: width - left, y1: height - bottom, y2: height - bottom }));
   picture.append(svg("path", { class: "line", d: path }));
-  const last = known[known.length - 1][key];
-  picture.append(svg("text", { x: left, y: 10 }, `most ${shown(most, form)}`), svg("text", { x: width - left, y: 10, "text-anchor": "end" }, `now ${shown(last, form)}`));
+  const last = known[known.length - 1][key], end_word = document.querySelector(".dot.running, .dot.paused") ? "now" : "last";
+  picture.append(svg("text", { x: left, y: 10 }, `most ${shown(most, form)}`), svg("text", { x: width - left, y: 10, "text-anchor": "end" }, `${end_word} ${shown(last, form)}`));
   const time = (at) => new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: end - start < 600 ? "2-digit" : undefined });
   picture.append(svg("text", { x: left, y: height - 3 }, time(start)), svg("text", { x: width - left, y: height - 3, "text-anchor": "end" }, time(end)));
-  picture.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: now ${shown(last, form)}, at most ${shown(most, form)}`);
+  picture.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: ${end_word} ${shown(last, form)}, at most ${shown(most, form)}`);
 }
 
 function drawCharts(points, root = document) { for (const figure of all("[data-chart]", root)) drawChart(figure, points); }
