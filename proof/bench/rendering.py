@@ -21,6 +21,7 @@ RATE, MEMORY, HELD = "pages/s", "memory late beside early", "longest hold of the
 LOST, BROWSER = "pages lost in ten kills", "requests that a browser sent by itself"
 REACT, REACT_WITHOUT = "pages of the React application missed", "pages of the React application without rendering"
 SPEED, KILLED, REACT_APP = "speed", "kills", "react"
+FIGURES = {SPEED: (RATE, MEMORY, HELD), KILLED: (LOST,), REACT_APP: (REACT,)}
 KILLS = 10
 
 
@@ -86,6 +87,10 @@ def measure_kills(run: Run, folder: Path) -> int:
 
 def measure(run: Run) -> None:
     by_browser = 0
+    for part, figures in FIGURES.items():
+        if part not in run.chosen:
+            for figure in figures:
+                run.leave_out(figure, "not asked for")
     with scratch() as folder:
         if SPEED in run.chosen:
             by_browser += measure_speed(run, folder)
@@ -95,6 +100,8 @@ def measure(run: Run) -> None:
             measure_react(run, folder)
     if {SPEED, KILLED} & set(run.chosen):
         run.figure(BROWSER, by_browser)
+    else:
+        run.leave_out(BROWSER, "not asked for")
 
 
 EXPERIMENT = Experiment(
