@@ -36,6 +36,7 @@ _LANGUAGE_UP = 3  # the code and the blocks around it whose class may name its l
 _MOST_CELLS = 100  # in a row, however many columns a cell spans
 _MOST_ROWS = 1_000  # that a cell spans
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
+_FIRST_HREF = re.compile(r'[\t\n ]*href="([^"&]*)"', re.IGNORECASE)  # as nearly all links have it
 _NO_TARGETS = ("#", "javascript:", "data:")
 
 
@@ -173,7 +174,7 @@ class _Writer:
         elif name == "a" or name == "/a":
             if _LINK in self._marks:
                 self._finish(_LINK)
-            target = attributes_of(attributes).get("href", "").strip() if name == "a" else ""
+            target = _href(attributes).strip() if name == "a" else ""
             if target and not target.lower().startswith(_NO_TARGETS):
                 self._begin_link(target)
         elif name[0] == "/":
@@ -202,17 +203,27 @@ class _Writer:
 
     def _finish(self, mark: str) -> None:
         """Ends a mark, and those that were opened after it, which then begin again."""
+        if self._marks[-1] == mark:  # as nearly always
+            self._marks.pop()
+            if mark in self._waiting:
+                self._waiting.remove(mark)
+            else:
+                self._line.append(self._closing(mark))
+            return
         place = self._marks.index(mark)
         after = self._marks[place + 1 :]
         self._pause(place)
         self._waiting.remove(mark)
         self._marks[place:] = after
 
+    def _closing(self, mark: str) -> str:
+        return f"]({TARGET}{self._target}{TARGET})" if mark == _LINK else mark
+
     def _pause(self, first: int = 0) -> None:
         """Ends the marks from the first on; they wait for the next word."""
         for mark in reversed(self._marks[first:]):
             if mark not in self._waiting:
-                self._line.append(f"]({TARGET}{self._target}{TARGET})" if mark == _LINK else mark)
+                self._line.append(self._closing(mark))
         self._waiting = [mark for mark in self._marks if mark in self._waiting or mark in self._marks[first:]]
 
     def add_break(self, *, is_rule: bool) -> None:
@@ -232,7 +243,8 @@ class _Writer:
     def _flush(self, level: int = 0) -> None:
         """Ends the open block."""
         if self._line:
-            self._pause()
+            if self._marks:
+                self._pause()
             text = "".join(self._line).rstrip("\n")
             self._line = []
             lines = (_CODE_SPAN.sub(_code_span, text) if _CODE in text else text).split("\n")
@@ -248,6 +260,12 @@ class _Writer:
     def _emit(self, lines: list[str], kind: str) -> None:
         if self._cell is not None:
             self._cell += lines
+            return
+        if not self._prefixes:
+            if self._out:
+                self._out.append("\n\n")
+            self._out.append(("  \n" if kind == "text" else "\n").join(lines))
+            self._last = kind
             return
         first = "".join(prefix.others if prefix.is_used else prefix.first for prefix in self._prefixes)
         others = "".join(prefix.others for prefix in self._prefixes)
@@ -335,6 +353,11 @@ class _Table:
         width = max(map(len, rows))
         head, *others = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
         return [head, f"|{' --- |' * width}", *others]
+
+
+def _href(attributes: str) -> str:
+    found = _FIRST_HREF.match(attributes)
+    return found[1] if found else attributes_of(attributes).get("href", "")
 
 
 def _number(text: str | None, default: int) -> int:

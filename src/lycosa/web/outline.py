@@ -17,6 +17,7 @@ Pure and linear; never raises. Called by `readable`.
 import re
 from functools import lru_cache
 from html.entities import html5
+from typing import Any
 
 _SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
 # The rest of a tag: in nearly all tags every value is quoted; the second form is that of the standard.
@@ -34,7 +35,7 @@ _TOKENS = re.compile(
     rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:>|[^a-zA-Z>][^>]*+>?)|/?[a-zA-Z].*)",
     re.DOTALL,
 )
-_REFERENCE = re.compile("&(?:#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?|([a-zA-Z0-9]{1,32};?))")
+_REFERENCE = re.compile("&(?:#(?:[xX][0-9a-fA-F]+|[0-9]+);?|([a-zA-Z0-9]{1,32};?))")
 _CONTROLS = bytes(byte if byte >= 0x20 or byte in b"\t\n" else 0x20 for byte in range(256))
 # What numeric references between 0x80 and 0x9F mean; five of them have no other meaning.
 _WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
@@ -72,7 +73,7 @@ _MOST_UP = 100  # open elements among which one to be ended is searched for
 _INLINE_NAMES = frozenset(
     "a abbr b big cite code del em font i ins kbd label q s samp small span strike strong sub sup time tt u".split()
 )
-_START, _END, _INLINE, _INLINE_END, _LINK, _LINK_END, _LOW, _NOTHING = range(8)
+_INLINE, _LINK, _CODE_START, _INLINE_END, _LINK_END, _CODE_END, _LOW, _START, _END, _BREAK_TAG, _NOTHING = range(11)
 _KINDS = {
     **dict.fromkeys("a b strong i em code kbd samp tt del s strike span u small big font abbr cite q".split(), _INLINE),
     **dict.fromkeys("/b /strong /i /em /code /kbd /samp /tt /del /s /strike /span /u /small".split(), _INLINE_END),
@@ -80,9 +81,11 @@ _KINDS = {
     **dict.fromkeys(_BLOCKS, _START),
     **dict.fromkeys((f"/{name}" for name in _BLOCKS), _END),
     **dict.fromkeys(("sub", "sup"), _LOW),
+    **dict.fromkeys(("br", "/br", "hr"), _BREAK_TAG),
     "a": _LINK,
     "/a": _LINK_END,
-    "/br": _START,
+    "code": _CODE_START,
+    "/code": _CODE_END,
 }
 
 # Why a node is left out: never for reading, by a rule, by a word of its class or id.
@@ -103,6 +106,10 @@ _WORDS = frozenset(
     "subscription taboola tags toc toolbar tooltip topbar widgets".split()
 )
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+# Blocks of which something is noted when they begin or end; those whose characters count; those that make a table.
+_JUDGED = _HIDDEN | _LEFT_OUT | HEADINGS | {"pre", "table", "main", "article"}
+_COUNTED = _NAMED | CELLS | {"p", "article"}
+_TABLE_MAKERS = CELLS | HEADINGS | {"tr"}
 _MOST_ID_WORDS = 3  # a longer id is a heading, in short
 _UNSEEN = re.compile(r"(?:^|[; ])(?:display: ?none|visibility: ?hidden)")
 _LINKED = frozenset("div dl ol p section table td ul".split())  # may be nothing but links
@@ -114,18 +121,17 @@ PERMALINKS = frozenset(("¶", "#", "§"))  # as the words of a link: to the head
 
 
 class Node:
-    """A block: its place in the items, how many characters are in it and in its links, and whether it is left out."""
+    """A block: its place in the items, how many characters are in it and in its links, and whether it is left out.
+    While it is open, `chars`, `linked` and `links` are what was counted before it; of a block for which they do not
+    matter they stay so."""
 
-    __slots__ = (
-        *("attributes", "chars", "columns", "end", "h1s", "has_code", "has_head", "heads", "is_data", "is_layout"),
-        *("left_out", "linked", "links", "rows", "start", "tag"),
-    )
+    end = left_out = 0
+    rows = columns = 0  # of a table; of a row, its cells of headings and all of them
+    is_layout = is_data = has_code = has_head = False
 
-    def __init__(self, tag: str, attributes: str, start: int) -> None:
-        self.tag, self.attributes, self.start, self.end = tag, attributes, start, 0
-        self.chars = self.linked = self.links = self.heads = self.h1s = self.left_out = 0
-        self.rows = self.columns = 0  # of a table; of a row, its cells of headings and all of them
-        self.is_layout = self.is_data = self.has_code = self.has_head = False
+    def __init__(self, tag: str, attributes: str, start: int, chars: int, linked: int, links: int) -> None:
+        self.tag, self.attributes, self.start = tag, attributes, start
+        self.chars, self.linked, self.links = chars, linked, links
 
     def __repr__(self) -> str:
         return f"<Node {self.tag} {self.start}:{self.end} left_out={self.left_out}>"
@@ -143,100 +149,107 @@ class Outline:
     def __init__(self, html: str, *, inline: bool = False, unshown: str = "", is_xml: bool = False) -> None:
         self.title = self.base_href = self.canonical = ""  # the latter two as they are written
         self.items: list[Item] = []
-        self.root = Node("", "", 0)
+        self._chars = self._linked = self._links = 0  # up to here: of text, of text in links, and how many links
+        self._headings: list[int] = []  # where they begin
+        self._h1s: list[int] = []
+        self.root = Node("", "", 0, 0, 0, 0)
         self.mains: list[Node] = []
         self.articles: list[Node] = []
         self._open = [self.root]
         self._tables: list[Node] = []
-        self._drawings = self._verbatim = 0
-        self._last = ""  # the last character
+        self._drawings = self._verbatim = 0  # open ones: svg; pre and code
         self._unshown, self._is_xml = unshown, is_xml
         self._words: list[Node] = []  # left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
         self._read(html, inline)
+        self._close_to(1)
+        self.root.end, self.root.chars, self.root.linked = len(self.items), self._chars, self._linked
 
     def _read(self, html: str, inline: bool) -> None:
-        items, opened = self.items, self._open
-        link = _NO_LINK
+        opened, add, known_kind = self._open, self.items.append, _KINDS.get
+        link, last = _NO_LINK, ""  # the last character of text
         touches = has_gap = False
-        tokens = _TOKENS.split(html)
-        columns = (tokens[place::5] for place in range(5))
-        for text, raw, content, written, attributes in zip(*columns, strict=False):
-            if text:
-                has_gap = touches = self._add_text(text, link, has_gap)
-            if written is None:
+        tokens: list[Any] = [*_TOKENS.split(html), *[None] * 4]
+        texts, raws, contents, names, attribute_lists = (tokens[place::5] for place in range(5))
+        columns = texts, map(known_kind, names), names, attribute_lists, raws, contents
+        for piece, known, name, attributes, raw, content in zip(*columns, strict=True):
+            if piece:
+                text = resolve(piece) if "&" in piece else piece
+                if has_gap and is_letter(text[0]) and is_letter(last):
+                    add(" ")  # the words of two elements are two words
+                has_gap = touches = False
+                words = text.strip()
+                if not (link and words in PERMALINKS):
+                    if words:
+                        self._chars += len(words)
+                        if link == _NAVIGATES:
+                            self._linked += len(words)
+                    last = text[-1]
+                    add(text)
+            if name is None:
                 if content and not self.title and not self._drawings and raw.lower() == "title":
                     self.title = " ".join(resolve(content).split())
                 continue
-            name = written
-            kind = _KINDS.get(name)
+            tag, kind = name, known
             if kind is None:
-                name = written.lower()
-                kind = _KINDS.get(name, _INLINE_END if name[0] == "/" else _INLINE)
+                tag = name.lower()
+                kind = known_kind(tag, _INLINE_END if tag[0] == "/" else _INLINE)
             if kind == _START:
-                self._start(name, attributes)
+                self._start(tag, attributes)
             elif kind == _END:
-                self._end(name[1:])
-            elif kind == _NOTHING:
-                if name == "base" and not self.base_href:
-                    self.base_href = attributes_of(attributes).get("href", "")
-                elif name == "link" and not self.canonical:
-                    named = attributes_of(attributes)
-                    if "canonical" in named.get("rel", "").lower().split():
-                        self.canonical = named.get("href", "").strip()
-            elif not (self._unshown and self._hides_inline(name, attributes)):
-                if kind == _LINK:
-                    link = _IN_CODE if self._verbatim else _NAVIGATES
-                    opened[-1].links += link == _NAVIGATES
-                elif kind == _LINK_END:
-                    link = _NO_LINK
-                elif name == "code" or name == "/code":
-                    self._verbatim += 1 if kind == _INLINE else -1 if self._verbatim else 0
-                if kind in (_INLINE, _LINK):
+                ended = tag[1:]
+                if opened[-1].tag == ended:  # as nearly always
+                    self._close()
+                else:
+                    self._close_last(frozenset((ended,)), frozenset() if ended in _TABLE else CELLS)
+            elif kind <= _LOW:
+                if self._unshown and self._hides_inline(tag, attributes):
+                    continue
+                if kind <= _CODE_START:
+                    if kind == _LINK:
+                        link = _IN_CODE if self._verbatim else _NAVIGATES
+                        self._links += link == _NAVIGATES
+                    elif kind == _CODE_START:
+                        self._verbatim += 1
                     has_gap |= touches and not self._verbatim
                     touches = False
                 elif kind != _LOW:
+                    if kind == _LINK_END:
+                        link = _NO_LINK
+                    elif kind == _CODE_END and self._verbatim:
+                        self._verbatim -= 1
                     touches = True
                 if inline:
-                    items.append((name, attributes))
-        if tokens[-1]:
-            self._add_text(tokens[-1], link, has_gap)
-        self._close_to(1)
-        self.root.end = len(items)
+                    add((tag, attributes))
+            elif kind == _BREAK_TAG:
+                add(RULER if tag == "hr" else BREAK)
+            else:
+                self._note_head(tag, attributes)
 
-    def _add_text(self, text: str, link: int, has_gap: bool) -> bool:
-        if "&" in text:
-            text = resolve(text)
-        if has_gap and is_letter(text[0]) and is_letter(self._last):
-            self.items.append(" ")  # the words of two elements are two words
-        words = text.strip()
-        node = self._open[-1]
-        if link:
-            if words in PERMALINKS:
-                return False
-            if link == _NAVIGATES:
-                node.linked += len(words)
-        node.chars += len(words)
-        self._last = text[-1]
-        self.items.append(text)
-        return False
+    def _note_head(self, name: str, attributes: str) -> None:
+        """Notes the base and the canonical URL, the first of each."""
+        if name == "base" and not self.base_href:
+            self.base_href = attributes_of(attributes).get("href", "")
+        elif name == "link" and not self.canonical:
+            named = attributes_of(attributes)
+            if "canonical" in named.get("rel", "").lower().split():
+                self.canonical = named.get("href", "").strip()
 
     def _start(self, tag: str, attributes: str) -> None:
-        opened, items = self._open, self.items
-        if tag in _VOID or tag == "/br":
-            items.append(RULER if tag == "hr" else BREAK)
-            return
+        opened = self._open
         if opened[-1].tag == "p" and tag not in _HIDDEN:
-            self._close_to(len(opened) - 1)
+            self._close()
         if tag in _ENDS:
-            ended, bounds = _ENDS[tag]
-            self._close_last(ended, bounds)
-        node = Node(tag, attributes, len(items))
-        self._judge_start(node, opened[-1].tag)
-        items.append(node)
+            self._close_last(*_ENDS[tag])
+        node = Node(tag, attributes, len(self.items), self._chars, self._linked, self._links)
+        if tag in _JUDGED or self._unshown:
+            self._judge_start(node, opened[-1].tag)
+        elif attributes and tag in _NAMED:
+            self._judge_name(node)
+        self.items.append(node)
         opened.append(node)
         if attributes.endswith("/") and (self._is_xml or tag == "svg"):
-            self._close_to(len(opened) - 1)
+            self._close()
 
     def _hides_inline(self, name: str, attributes: str) -> bool:
         """Whether an inline tag begins or ends an element that is not to be shown, or one of that name in it."""
@@ -245,7 +258,7 @@ class Outline:
         if is_open and tag != name:
             self._close_last(frozenset((tag,)), frozenset())
         elif is_open or (name in _INLINE_NAMES and self._unshown in attributes_of(attributes)):
-            node = Node(tag, "", len(self.items))
+            node = Node(tag, "", len(self.items), self._chars, self._linked, self._links)
             node.left_out = HIDDEN
             self.items.append(node)
             self._open.append(node)
@@ -262,6 +275,10 @@ class Outline:
             self._verbatim += 1
             if self._tables:
                 self._tables[-1].has_code = True
+        elif tag in HEADINGS:
+            self._headings.append(node.start)
+            if tag == "h1":
+                self._h1s.append(node.start)
         elif tag == "svg":
             self._drawings += 1
         elif tag == "main":
@@ -274,18 +291,16 @@ class Outline:
         elif tag in _LEFT_OUT:
             node.left_out = RULE
         elif attributes and tag in _NAMED:
-            node.left_out = _left_out_by_name(tag, attributes)
-            if node.left_out == WORD:
-                self._words.append(node)
-            elif node.left_out == _IS_MAIN:
-                node.left_out = 0
-                self.mains.append(node)
+            self._judge_name(node)
 
-    def _end(self, tag: str) -> None:
-        if self._open[-1].tag == tag:  # as nearly always
-            self._close_to(len(self._open) - 1)
-        else:
-            self._close_last(frozenset((tag,)), frozenset() if tag in _TABLE else CELLS)
+    def _judge_name(self, node: Node) -> None:
+        found = _left_out_by_name(node.tag, node.attributes)
+        if found == _IS_MAIN:
+            self.mains.append(node)
+        elif found:
+            node.left_out = found
+            if found == WORD:
+                self._words.append(node)
 
     def _close_last(self, tags: frozenset[str], bounds: frozenset[str]) -> None:
         """Ends the last open block with one of these tags, and what is in it, unless one of the bounds is nearer."""
@@ -299,37 +314,51 @@ class Outline:
                 return
 
     def _close_to(self, place: int) -> None:
-        opened, items = self._open, self.items
-        while len(opened) > place:
-            node = opened.pop()
-            tag, parent = node.tag, opened[-1]
-            if tag == "pre":
-                self._verbatim -= 1
-            elif tag == "svg":
-                self._drawings -= 1
-            elif tag == "table":
-                self._tables.pop()
-                has_few = node.rows < 2 or node.columns < 2
-                node.is_layout |= has_few or (node.has_code and not node.has_head)
-            elif tag in HEADINGS:
-                node.heads += 1
-                node.h1s += tag == "h1"
-            if node.left_out == HIDDEN:
-                del items[node.start :]
-                self.mains = [each for each in self.mains if each.start < node.start]
-                self.articles = [each for each in self.articles if each.start < node.start]
-                continue
-            node.end = len(items)
-            items.append(None)
+        while len(self._open) > place:
+            self._close()
+
+    def _close(self) -> None:
+        """Ends the last open block."""
+        items, node = self.items, self._open.pop()
+        tag = node.tag
+        if tag in _JUDGED:
+            self._note_end(node)
+        if node.left_out == HIDDEN:
+            self._forget(node)
+            return
+        node.end = len(items)
+        items.append(None)
+        if tag in _COUNTED:
+            node.chars = self._chars - node.chars
+            node.linked = self._linked - node.linked
+            node.links = self._links - node.links
             if not node.left_out and self._is_left_out(node):
                 node.left_out = RULE
-            elif self._tables:
-                self._judge_cell(node, self._tables[-1])
-            parent.chars += node.chars
-            parent.linked += node.linked
-            parent.links += node.links
-            parent.heads += node.heads
-            parent.h1s += node.h1s
+                return
+        if self._tables and tag in _TABLE_MAKERS:
+            self._judge_cell(node, self._tables[-1])
+
+    def _note_end(self, node: Node) -> None:
+        tag = node.tag
+        if tag == "pre":
+            self._verbatim -= 1
+        elif tag == "svg":
+            self._drawings -= 1
+        elif tag == "table":
+            self._tables.pop()
+            has_few = node.rows < 2 or node.columns < 2
+            node.is_layout |= has_few or (node.has_code and not node.has_head)
+
+    def _forget(self, node: Node) -> None:
+        """Takes out what came since the start of a block."""
+        start = node.start
+        del self.items[start:]
+        self._chars, self._linked, self._links = node.chars, node.linked, node.links
+        for starts in (self._headings, self._h1s):
+            while starts and starts[-1] >= start:
+                starts.pop()
+        self.mains = [each for each in self.mains if each.start < start]
+        self.articles = [each for each in self.articles if each.start < start]
 
     def _judge_cell(self, node: Node, table: Node) -> None:
         """What a block in a table says of the table."""
@@ -343,12 +372,12 @@ class Outline:
             table.rows += 1
             table.columns = max(table.columns, node.columns)
             table.is_data |= node.rows == node.columns > 1
-        elif tag in HEADINGS:
+        else:
             table.is_layout = True
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether a block that has ended is nothing for reading, by what is in it."""
-        if node.heads:
+        if self._headings and self._headings[-1] >= node.start:
             return False
         tag = node.tag
         if tag in _LINKED:
@@ -366,7 +395,8 @@ class Outline:
         root = self.root
         text_chars = root.chars - root.linked
         for node in self._words:  # what a word speaks against holds the page, sometimes
-            if node.h1s or (node.chars - node.linked) * 10 > text_chars * 4:
+            has_h1 = any(node.start <= start < node.end for start in self._h1s)
+            if has_h1 or (node.chars - node.linked) * 10 > text_chars * 4:
                 node.left_out = 0
         if len(self.mains) == 1 and (runs := self._runs(self.mains[0])) and _has_text(runs, 0):
             return runs
@@ -446,16 +476,26 @@ def resolve(text: str, *, in_attribute: bool = False) -> str:
     """The text with its character references resolved; those of controls are spaces."""
 
     def meaning(found: re.Match[str]) -> str:
-        if digits := found[1] or found[2]:
-            code = int(digits.lstrip("0")[:8] or "0", 16 if found[1] else 10)
-            code = code if code < 0x110000 and not 0xD800 <= code < 0xE000 and code else 0xFFFD
-            return " " if code < 0x20 and code not in (9, 10) else _WINDOWS.get(code, chr(code))
-        name = found[3]
+        reference = found[0]
+        if (known := _meaning(reference)) is not None:
+            return known
+        name = found[1]
         for end in range(len(name), 1, -1):
             if known := html5.get(name[:end]):
                 after = name[end:] or text[found.end() : found.end() + 1]
                 goes_on = after[:1] == "=" or (after[:1].isascii() and after[:1].isalnum())
-                return found[0] if in_attribute and name[end - 1] != ";" and goes_on else known + name[end:]
-        return found[0]
+                return reference if in_attribute and name[end - 1] != ";" and goes_on else known + name[end:]
+        return reference
 
     return _REFERENCE.sub(meaning, text) if "&" in text else text
+
+
+@lru_cache(maxsize=1024)
+def _meaning(reference: str) -> str | None:
+    """What a reference means wherever it stands; None for a name that may be another one, or none."""
+    if reference[1] != "#":
+        return html5.get(reference[1:]) if reference[-1] == ";" else None
+    digits = reference[2:].rstrip(";")
+    code = int(digits[1:].lstrip("0")[:8] or "0", 16) if digits[0] in "xX" else int(digits.lstrip("0")[:8] or "0")
+    code = code if code < 0x110000 and not 0xD800 <= code < 0xE000 and code else 0xFFFD
+    return " " if code < 0x20 and code not in (9, 10) else _WINDOWS.get(code, chr(code))

@@ -59,7 +59,8 @@ def text_of(runs: list[list[Item]]) -> tuple[str, list[str]]:
                     flat, code = depth + 1, []
                 elif type(item) is Node and tag == "table":
                     has_cells = not item.is_layout
-    return "\n".join(filter(None, map(_line, "".join(out).split(_BREAK)))), [words for words in headings if words]
+    lines = [_line(line) for line in "".join(out).split(_BREAK) if line and not line.isspace()]
+    return "\n".join(filter(None, lines)), [words for words in headings if words]
 
 
 def _line(text: str) -> str:

@@ -20,7 +20,6 @@ from lycosa.web.plain_text import text_of
 from lycosa.web.url import base_url, join_map
 
 UNSHOWN = "data-nosnippet"
-_IN_TARGET = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "\n": "", "\t": ""})  # what would end a link's target
 
 
 def extract_readable(
@@ -80,11 +79,17 @@ def with_targets(markdown: str, base: str) -> str:
     split = {target: target.partition("#") for target in parts[1::2]}  # a page names most of its targets several times
     joined = join_map(base, {stem for stem, _, _ in split.values()})
     meant = {
-        target: f"{joined.get(stem, stem)}{mark}{fragment}".translate(_IN_TARGET)
-        for target, (stem, mark, fragment) in split.items()
+        written: _escaped(f"{joined.get(stem, stem)}{mark}{fragment}")
+        for written, (stem, mark, fragment) in split.items()
     }
     parts[1::2] = [meant[target] for target in parts[1::2]]
     return "".join(parts)
+
+
+def _escaped(url: str) -> str:
+    """A URL without what would end a link's target; `str.translate` takes ten times as long."""
+    url = url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
+    return url.replace("\n", "").replace("\t", "")
 
 
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
