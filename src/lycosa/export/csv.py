@@ -75,6 +75,5 @@ def csv_lines(rows: Iterable[Sequence[str | int]]) -> bytes:
 
 def safe_cell(text: str) -> str:
     """The text as a cell that is never a formula and always UTF-8."""
-    if "\0" in text or not text.isascii():
-        text = clean_text(text.replace("\0", "\ufffd"))
+    text = clean_text(text.replace("\0", "\ufffd"))
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -164,4 +164,4 @@ def _cleaned(value: Any) -> Any:
 
 def clean_text(text: str) -> str:
     """The text with lone surrogates replaced by U+FFFD, and pairs of them by their character."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

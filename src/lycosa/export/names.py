@@ -7,6 +7,7 @@ and a digest of the URL, which no unchanged name has: so two URLs never share a 
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import blake2b
 from urllib.parse import unquote
 
@@ -39,12 +40,18 @@ def file_name(url: str, suffix: str, mark: str = "") -> str:
 def origin_name(url: str) -> str:
     """The folder of a host: its name, with scheme and port where they are not the usual ones."""
     parts = split_url(url)
-    name = _part(parts.host, parts.host)
-    if parts.scheme != "https":
-        name += f"~{parts.scheme}"
-    return name if parts.port == _USUAL_PORTS[parts.scheme] else f"{name}~{parts.port}"
+    return _origin_name(parts.scheme, parts.host, parts.port)
 
 
+@lru_cache(1_024)
+def _origin_name(scheme: str, host: str, port: int) -> str:
+    name = _part(host, host)
+    if scheme != "https":
+        name += f"~{scheme}"
+    return name if port == _USUAL_PORTS[scheme] else f"{name}~{port}"
+
+
+@lru_cache(1_024)
 def _part(raw: str, url: str, *, is_folder: bool = False) -> str:
     """One part of a path. `is_folder`: it could be taken for the name of a file, or of the front page."""
     text = _shortened(_OTHER.sub("-", unicodedata.normalize("NFC", unquote(raw, errors="replace"))).lower())

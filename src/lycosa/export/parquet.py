@@ -116,7 +116,7 @@ class ParquetFolder(ExportFormat):
         collection = self.source.collection
         if place.file_number not in self._files:
             self._files[place.file_number] = _file_name(collection.path, collection.warc_folders, place.file_number)
-        return RecordPlace(collection.record_id(place), *self._files[place.file_number], place)
+        return RecordPlace(page.record_id, *self._files[place.file_number], place)
 
     def _text_row(self, page: StoredPage) -> Sequence[object]:
         text = content_of(page, self._content, self.extractor) if page.has_body else None
@@ -212,7 +212,9 @@ class _Part:
 
 
 def _array(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    """The values as an array: those of a scalar, since `pa.array` imports pandas where it is installed, for 0.3 s."""
     try:
-        return pa.array(values, type=type)
+        return pa.scalar(values, type=pa.list_(type)).values
     except UnicodeEncodeError:  # half a character
-        return pa.array([clean_text(value) if isinstance(value, str) else value for value in values], type=type)
+        cleaned = [clean_text(value) if isinstance(value, str) else value for value in values]
+        return pa.scalar(cleaned, type=pa.list_(type)).values

@@ -95,8 +95,7 @@ class StoredPage:
 
     def __init__(self, url: str, row: PageRow, contents: StoredDocuments, *, is_current: bool = True) -> None:
         self.url, self.row, self._contents, self.is_current = url, row, contents, is_current
-        self.status, self.fetched, self.depth = row.status, format_timestamp(row.fetched_s), row.depth
-        self.title, self.content_type = row.title, row.essence
+        self.status, self.depth, self.title, self.content_type = row.status, row.depth, row.title, row.essence
         self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
 
     def __repr__(self) -> str:
@@ -132,6 +131,10 @@ class StoredPage:
         place = WarcLocation.unpack(self.row.place)
         name = warc_path(self._contents.path, place.file_number).name
         return f"byte {place.offset} of {name} in the archive of {self._contents.path}"
+
+    @cached_property
+    def fetched(self) -> str:
+        return format_timestamp(self.row.fetched_s)
 
     @property
     def headers(self) -> Fields:
@@ -223,6 +226,11 @@ class StoredPage:
     def digest(self) -> str:
         sha1 = self.row.payload_sha1
         return f"sha1:{b32encode(sha1).decode()}" if sha1 else ""
+
+    @property
+    def record_id(self) -> str:
+        """The WARC-Record-ID of its record; there is one where `has_body`."""
+        return self._contents.record_id(self.row)
 
     @property
     def has_body(self) -> bool:

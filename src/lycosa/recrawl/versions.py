@@ -371,6 +371,7 @@ class StoredDocuments:
         self.collection, self.path = collection, collection.path
         self._locations: OrderedDict[bytes, bytes] = OrderedDict()
         self._files: dict[int, Path] = {}  # where archive files of a number were found last
+        self._last_id = b"", ""  # the place of the record that was read last, and its id
 
     def __repr__(self) -> str:
         return f"<StoredDocuments of {self.path}>"
@@ -409,10 +410,17 @@ class StoredDocuments:
         message = read_message(self._files[number], place)
         if message is None:
             return None
-        fields, body = headers_of(message[0]), message[1]
+        head, body, record_id = message
+        self._last_id = place.pack(), record_id
+        fields = headers_of(head)
         if coding := fields.get("content-encoding", ""):
             body = decode_body(body, coding, cap_bytes=BODY_CAP_BYTES).body
         return fields, body
+
+    def record_id(self, row: PageRow) -> str:
+        """The WARC-Record-ID of the record of a row; of the one that was read last it is known."""
+        place, known = self._last_id
+        return known if place == row.place else self.collection.record_id(WarcLocation.unpack(row.place))
 
     def is_left_out(self, row: PageRow) -> bool:
         """Is the body of a page only on the machine of its shard, out of reach from here?"""

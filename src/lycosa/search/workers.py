@@ -56,10 +56,11 @@ def stored_message(folders: Sequence[Path], place: bytes) -> StoredMessage | Non
     """The response whose record is at `place`; None if the archive, in these folders and their stores, no longer has
     it, or its body is with another record, which is found by the state."""
     found = WarcLocation.unpack(place)
-    message = read_message(_file(tuple(folders), found.file_number), found) or _read_slowly(folders, found)
-    if message is None:
+    message = read_message(_file(tuple(folders), found.file_number), found)
+    read = message[:2] if message else _read_slowly(folders, found)
+    if read is None:
         return None
-    stored = StoredMessage(*message)
+    stored = StoredMessage(*read)
     if coding := stored.field(b"content-encoding"):
         # lazy: 80 ms, which the follower of a crawl need not take
         from lycosa.fetch import decode_body

@@ -280,9 +280,9 @@ def read_record(path: Path, place: WarcLocation) -> WarcRecord:
         source.close()
 
 
-def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
-    """Reads header block and body of a response of ours, as `WarcRecord.http` gives them, and checks nothing else: for
-    whoever reads all of them. None where there is no such record, or it needs a closer look."""
+def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes, str] | None:
+    """Reads header block, body and WARC-Record-ID of a response of ours, as `WarcRecord` gives them, and checks nothing
+    else: for whoever reads all of them. None where there is no such record, or it needs a closer look."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -305,8 +305,8 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
     is_whole = stream.eof and not stream.unused_data and len(packed) == place.length and 4 <= start < end
     if not is_whole or b"\r\nWARC-Type: response\r\n" not in data[:start] or not data.endswith(b"\r\n\r\n"):
         return None
-    head = data[start:end]
-    return None if b"hunked" in head else (head, data[end:-4])
+    head, found = data[start:end], _RECORD_ID.search(data, 0, start)
+    return None if b"hunked" in head or found is None else (head, data[end:-4], found[1].decode())
 
 
 def read_record_id(path: Path, place: WarcLocation) -> str | None:
