@@ -2,7 +2,8 @@
 
 The collection is a crawl of real documentation, made by the product. Each export is a command of its own on one core,
 into a file or a folder; its rate is that of the export without the start of the command. CPU time is that of the whole
-command. Every export must have as many pages as `lycosa status` counts.
+command. Text and Markdown are exported a second time without the page kernel. Every export must have as many pages as
+`lycosa status` counts.
 """
 
 import json
@@ -19,11 +20,14 @@ from proof.ground.sites import crawl_command, served_site
 # what is shown → the words of the command, and the least pages a second, where there is a bar
 EXPORTS: dict[str, tuple[list[str], int]] = {
     "jsonl, text and language": (["jsonl"], 0),
-    "jsonl like c4, text alone": (["jsonl", "--like", "c4"], 2_000),
+    "text": (["jsonl", "--like", "c4"], 2_500),
+    "text without the kernel": (["jsonl", "--like", "c4"], 1_300),
     "jsonl like fineweb, zstd": (["jsonl", "--like", "fineweb"], 0),
     "jsonl, no content": (["jsonl", "--content", "none"], 20_000),
     "csv": (["csv"], 20_000),
-    "markdown": (["markdown"], 0),
+    "markdown": (["markdown"], 1_500),
+    "markdown without the kernel": (["markdown"], 600),
+    "markdown in lines": (["jsonl", "--like", "c4", "--content", "markdown"], 0),
     "graph of pages": (["graph"], 0),
     "graph of hosts": (["graph", "--level", "host"], 0),
     "graph as gexf": (["graph", "--edges", "gexf"], 0),
@@ -31,7 +35,9 @@ EXPORTS: dict[str, tuple[list[str], int]] = {
     "parquet with text": (["parquet"], 3_000),
     "parquet, no content": (["parquet", "--content", "none"], 0),
     "cdxj": (["cdxj"], 20_000),
+    "wacz with text": (["wacz"], 5_000),
 }
+WITHOUT_KERNEL = "without the kernel"
 TAKE_ANSWERS = ("graph", "warc", "cdxj", "parquet")  # redirects and errors, too
 GETS, QUICK_GETS = 5_000, 500
 GET, URLS, MEMORY, OFF = "get in a loop", "known URLs", "largest memory", "exports whose pages are not those of status"
@@ -42,10 +48,11 @@ def on_one_core(command: list[str | Path]) -> list[str | Path]:
     return ["taskset", "-c", str(core), *command]
 
 
-def export(collection: Path, out: Path, words: list[str]) -> tuple[dict[str, float], CommandUsage]:
+def export(collection: Path, out: Path, words: list[str], kernel: str) -> tuple[dict[str, float], CommandUsage]:
     """The report of one export, and what the command took."""
     name = out / ("pages.zst" if "fineweb" in words else "pages")
-    usage = run_command(on_one_core(lycosa("export", collection, *words, "--out", name, "--json", "--restart")))
+    command = on_one_core(lycosa("export", collection, *words, "--out", name, "--json", "--restart"))
+    usage = run_command(["env", f"LYCOSA_KERNEL={kernel}", *command])
     return json.loads(usage.out), usage
 
 
@@ -86,7 +93,8 @@ def measure(run: Run) -> None:
                     run.leave_out(name, "--only")
                     continue
                 (folder / str(number)).mkdir()
-                report, usage = export(folder / "c", folder / str(number), words)
+                kernel = "python" if WITHOUT_KERNEL in name else ""
+                report, usage = export(folder / "c", folder / str(number), words, kernel)
                 per_s = report["pages"] / max(0.001, report["seconds"])
                 run.figure(name, per_s, "pages/s")
                 rows.append(
