@@ -38,7 +38,7 @@ EXPORTS: dict[str, tuple[list[str], int]] = {
     "wacz with text": (["wacz"], 5_000),
 }
 WITHOUT_KERNEL = "without the kernel"
-TAKE_ANSWERS = ("graph", "warc", "cdxj", "parquet")  # redirects and errors, too
+TAKE_ANSWERS = ("graph", "warc", "cdxj", "wacz", "parquet")  # redirects and errors, too
 GETS, QUICK_GETS = 5_000, 500
 GET, URLS, MEMORY, OFF = "get in a loop", "known URLs", "largest memory", "exports whose pages are not those of status"
 
