@@ -9,9 +9,8 @@ followed first, step by step and with a limit. Nothing is compared with everythi
 from collections.abc import Iterator
 
 from lycosa.report.database import ReportDatabase
-from lycosa.report.languages import is_language_code
 from lycosa.report.rules import DEEP_CLICKS, LARGE_BYTES, LONG_DESCRIPTION_CHARS, LONG_TITLE_CHARS, SLOW_MS
-from lycosa.web import LinkKind
+from lycosa.web import LinkKind, is_language_code
 
 MOST_HOPS = 20  # of a chain of redirects; browsers give up here
 MOST_CANONICALS = 10

@@ -33,7 +33,7 @@ from lycosa.web.document import (
 )
 from lycosa.web.kernel import kernel_name, native
 from lycosa.web.language import DetectedLanguage, detect_language, language_of_text
-from lycosa.web.language_codes import three_letters
+from lycosa.web.language_codes import is_language_code, three_letters
 from lycosa.web.links import LinkKind, Links, escape_query, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (
@@ -229,6 +229,7 @@ __all__ = [
     "identify_media",
     "is_built_in",
     "is_ip_host",
+    "is_language_code",
     "is_part_id",
     "iso_date",
     "join_map",

@@ -1,7 +1,10 @@
-"""Codes of languages: the three letters of ISO 639-3 for the two of ISO 639-1, which pages and detectors give.
+"""Codes of languages: ISO 639-3 for the ISO 639-1 of pages and detectors, and what `hreflang` may say.
 
-Web archives and Common Crawl name languages by three letters. Pure.
+Web archives and Common Crawl name languages by three letters. Search engines take x-default, or ISO 639-1 with or
+without a script and an ISO 3166-1 country. Pure.
 """
+
+import re
 
 _CODES = dict(
     pair.split(":")
@@ -20,6 +23,16 @@ _CODES = dict(
     wa:wln wo:wol xh:xho yi:yid yo:yor za:zha zh:zho zu:zul
     """.split()
 )
+_COUNTRIES = frozenset(
+    "ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bl bm bn bo bq br bs bt bv bw by"
+    " bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg eh er es et fi fj fk"
+    " fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir"
+    " is it je jm jo jp ke kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc md me mf mg mh mk"
+    " ml mm mn mo mp mq mr ms mt mu mv mw mx my mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm"
+    " pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st sv sx sy sz tc td tf"
+    " tg th tj tk tl tm tn to tr tt tv tw tz ua ug um us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw".split()
+)
+_HREFLANG = re.compile(r"([a-z]{2})(?:-[a-z]{4})?(?:-([a-z]{2}))?")
 
 
 def three_letters(language: str) -> str:
@@ -28,3 +41,11 @@ def three_letters(language: str) -> str:
     if len(primary) == 3 and primary.isascii() and primary.isalpha():
         return primary
     return _CODES.get(primary, "")
+
+
+def is_language_code(code: str) -> bool:
+    """Is this a value of `hreflang` that search engines take, in lower case?"""
+    found = _HREFLANG.fullmatch(code)
+    if found is None:
+        return code == "x-default"
+    return found[1] in _CODES and (found[2] is None or found[2] in _COUNTRIES)
