@@ -70,14 +70,15 @@ def test_outage_is_several_hosts_in_a_row_and_not_for_ever() -> None:
     outage.record("a", Failure.CONNECT, 0.0)
     outage.record("b", Failure.CONNECT, 1.0)
     outage.record("b", Failure.CONNECT_TIMEOUT, 2.0)
-    assert not outage.explains(Failure.CONNECT, 2.0)
+    assert not outage.explains(Failure.CONNECT, 2.0, is_first=False)
     outage.record("c", Failure.CONNECT, 3.0)
-    assert outage.explains(Failure.CONNECT, 3.0)
-    assert not outage.explains(Failure.DNS, 3.0)
-    assert not outage.explains(Failure.RESET, 3.0)
-    assert not outage.explains(Failure.CONNECT, LONGEST_S + 1.0)
+    assert outage.explains(Failure.CONNECT, 3.0, is_first=False)
+    assert not outage.explains(Failure.DNS, 3.0, is_first=False)
+    assert not outage.explains(Failure.RESET, 3.0, is_first=False)
+    assert not outage.explains(Failure.CONNECT, LONGEST_S + 1.0, is_first=False)
+    assert not outage.explains(Failure.CONNECT, 3.0, is_first=True)
     outage.record("d", None, 4.0)
-    assert not outage.explains(Failure.CONNECT, 4.0)
+    assert not outage.explains(Failure.CONNECT, 4.0, is_first=False)
 
 
 def test_outage_of_names_ends_with_any_answer_of_the_name_server() -> None:
@@ -85,6 +86,6 @@ def test_outage_of_names_ends_with_any_answer_of_the_name_server() -> None:
     for host in "abc":
         outage.record(host, Failure.DNS, 0.0)
     outage.record("d", None, 1.0)  # its address was known
-    assert outage.explains(Failure.DNS, 1.0)
+    assert outage.explains(Failure.DNS, 1.0, is_first=False)
     outage.record_name_answer()
-    assert not outage.explains(Failure.DNS, 1.0)
+    assert not outage.explains(Failure.DNS, 1.0, is_first=False)

@@ -133,27 +133,28 @@ def test_recover_zeros_where_the_end_was_is_told_as_short(writer: WarcWriter) ->
 
 
 @pytest.mark.parametrize("before", [0, 3 * TAIL_BYTES])
-def test_recover_flipped_bit_in_the_last_part_is_told_as_short(writer: WarcWriter, before: int) -> None:
+def test_recover_flipped_bit_in_the_last_part_costs_that_record_alone(writer: WarcWriter, before: int) -> None:
     writer.max_bytes = 10 * TAIL_BYTES
     writer.append([gzip.compress(random.Random(1).randbytes(before))])
-    kept, damaged, _ = writer.append([member("kept"), member("damaged"), member("last")])
+    kept, damaged, last = writer.append([member("kept"), member("damaged"), member("last")])
     committed = dict(writer.lengths)
     data = bytearray(writer.path(1).read_bytes())
     data[damaged.offset + damaged.length // 2] ^= 4
     writer.path(1).write_bytes(data)
 
-    recovery = WarcWriter(writer.folder, info=INFO).recover(committed)
+    goes_on = WarcWriter(writer.folder, info=INFO)
+    recovery = goes_on.recover(committed)
 
-    assert recovery.short == {1: damaged.offset}
-    assert not recovery.is_lost(kept)
-    assert recovery.is_lost(damaged)
+    assert recovery.damaged == {1: [(damaged.offset, last.offset)]}
+    assert [recovery.is_lost(place) for place in (kept, damaged, last)] == [False, True, False]
+    assert goes_on.append([member("next")])[0].file_number == 2
 
 
 def test_recover_last_part_within_a_large_record_is_whole(writer: WarcWriter) -> None:
     writer.max_bytes = 10 * TAIL_BYTES
     writer.append([gzip.compress(random.Random(1).randbytes(2 * TAIL_BYTES))])
 
-    assert WarcWriter(writer.folder, info=INFO).recover(dict(writer.lengths)).short == {}
+    assert not WarcWriter(writer.folder, info=INFO).recover(dict(writer.lengths)).has_losses
 
 
 def test_recover_missing_file_is_short_by_all(writer: WarcWriter) -> None:

@@ -222,10 +222,11 @@ class HostRules:
         shard = self._shard
         if lease is not None:
             self._addresses.forget(lease.host)
-        is_outage = self._addresses.outage.explains(response.failure, shard.now())
+        is_first = not shard.counters.has_answer
+        is_outage = self._addresses.outage.explains(response.failure, shard.now(), is_first=is_first)
         shard.frontier.robots_failed(host, shard.now(), counts=not is_outage)
         name = str(response.failure or response.status)
-        rule = retry_rule(response.failure, response.status, is_first=not shard.counters.has_answer)
+        rule = retry_rule(response.failure, response.status, is_first=is_first)
         wait_s = retry_wait(rule, max(host.row.robots_tries, 1), random=shard.roll()) if rule else None
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE

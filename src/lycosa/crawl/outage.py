@@ -3,7 +3,8 @@
 A host that cannot be reached is given up after a few tries (`fetch.retry`). When nobody can be reached, that says
 nothing of a host, and half a minute without a line would give up every host of a crawl. So tries do not count while
 several hosts in a row failed and none answered in between; for `LONGEST_S` at most, since the last hosts of a crawl may
-all be gone. Pure: takes `now`. The loop and the mapper's answers (`crawl.addresses`) fill it; who counts tries asks it.
+all be gone. A crawl that never reached anybody ends soon, since its user waits and probably mistyped (`fetch.retry`).
+Pure: takes `now`. The loop and the mapper's answers (`crawl.addresses`) fill it; who counts tries asks it.
 """
 
 from lycosa.records import Failure
@@ -52,8 +53,10 @@ class Outage:
         """The name server has answered, whatever it said."""
         self._names.hosts.clear()
 
-    def explains(self, failure: Failure | None, now: float) -> bool:
-        """Is this failure most likely the machine's own, and not the host's?"""
+    def explains(self, failure: Failure | None, now: float, *, is_first: bool) -> bool:
+        """Is this failure most likely the machine's own, and not the host's? `is_first`: nobody has answered yet."""
+        if is_first:
+            return False
         if failure is Failure.DNS:
             return self._names.is_outage(now)
         return failure in NO_CONNECTION and self._lines.is_outage(now)

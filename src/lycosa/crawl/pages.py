@@ -81,7 +81,8 @@ class FailureHandler:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
-        if not self._is_past and not self._addresses.outage.explains(response.failure, shard.now()):
+        is_first = not shard.counters.has_answer
+        if not self._is_past and not self._addresses.outage.explains(response.failure, shard.now(), is_first=is_first):
             _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             self._addresses.forget(host)

@@ -204,12 +204,13 @@ def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
 
 
 def requeue_lost(shard: Shard) -> None:
-    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them. What was cut off the
-    archive is told, too: records that no commit names, since it was not made or its log is damaged."""
+    """Queues the URLs whose record is no longer whole, after a power loss or a fault of the disk, and uncounts them.
+    What was cut off the archive is told, too: records that no commit names, since it was not made or its log is
+    damaged."""
     recovery = shard.collection.recovery
     if recovery.cut_bytes:
         shard.events.write("archive-cut", bytes=sum(recovery.cut_bytes.values()))
-    if not recovery.short:
+    if not recovery.has_losses:
         return
     state, lost = shard.collection.state, 0
     for key, packed in state.walk(Family.PAGE):

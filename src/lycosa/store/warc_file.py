@@ -30,16 +30,23 @@ TAIL_BYTES = 256 * 1024
 
 
 class WarcRecovery(msgspec.Struct, frozen=True):
-    """What a start found: bytes cut behind the committed length, and up to where files are whole that hold less than
-    was committed, or whose last part is damaged."""
+    """What a start found: bytes cut behind the committed length, up to where files are whole that hold less than was
+    committed, and from where to where the last part of a file is damaged."""
 
     cut_bytes: dict[int, int] = {}
     short: dict[int, int] = {}
+    damaged: dict[int, list[tuple[int, int]]] = {}
+
+    @property
+    def has_losses(self) -> bool:
+        return bool(self.short or self.damaged)
 
     def is_lost(self, place: WarcLocation) -> bool:
         """Whether the record at `place` is not whole: its page has to be fetched again."""
-        kept = self.short.get(place.file_number)
-        return kept is not None and place.offset + place.length > kept
+        end = place.offset + place.length
+        if end > self.short.get(place.file_number, end):
+            return True
+        return any(place.offset < until and begin < end for begin, until in self.damaged.get(place.file_number, ()))
 
 
 class WarcWriter:
@@ -84,8 +91,9 @@ class WarcWriter:
         except OSError as error:
             raise storage_error(error, path=self.folder, doing="recovering the archive") from error
         self._number = max([*committed, *released], default=self._first_number)
-        if self._number in recovery.short or self._number in released:
-            # Places in the lost part, or in what is elsewhere, must never come to point into new records.
+        if self._number in recovery.short or self._number in recovery.damaged or self._number in released:
+            # Places in the lost part, or in what is elsewhere, must never come to point into new records; and a disk
+            # that damaged a file gets another one.
             self._number += 1
         self._length = committed.get(self._number, 0)
         self.lengths = {}
@@ -101,9 +109,8 @@ class WarcWriter:
         if size < committed_bytes or not _has_written_end(path, committed_bytes):
             recovery.short[number] = min(intact_length(path), committed_bytes) if size else 0
             return
-        if is_last and committed_bytes and (damaged := _damage_in_tail(path, committed_bytes)) is not None:
-            recovery.short[number] = damaged
-            return
+        if is_last and committed_bytes and (damaged := _damage_in_tail(path, committed_bytes)):
+            recovery.damaged[number] = damaged
         if size > committed_bytes:
             recovery.cut_bytes[number] = size - committed_bytes
             os.truncate(path, committed_bytes)
@@ -223,21 +230,29 @@ def _has_written_end(path: Path, end: int) -> bool:
         return any(file.read(_GZIP_TRAILER_BYTES))
 
 
-def _damage_in_tail(path: Path, end: int) -> int | None:
-    """Where the first damaged member begins in the last part of a file before `end`; None if all there are whole."""
+def _damage_in_tail(path: Path, end: int) -> list[tuple[int, int]]:
+    """From where to where the last part of a file before `end` is damaged; the members around it are whole."""
     start = max(0, end - TAIL_BYTES)
     with path.open("rb") as file:
         file.seek(start)
         tail = file.read(end - start)
-    at = 0
-    while start and at >= 0 and not _member_length(tail, at):  # the part may begin within a member
-        at = tail.find(_GZIP_MAGIC, at + 1)
-    while 0 <= at < len(tail):
-        length = _member_length(tail, at)
-        if not length:
-            return start + at
-        at += length
-    return None
+    at = _next_member(tail, 0) if start else 0  # the part may begin within a member
+    damaged = []
+    while at < len(tail):
+        if length := _member_length(tail, at):
+            at += length
+        else:
+            begin, at = at, _next_member(tail, at + 1)
+            damaged.append((start + begin, start + at))
+    return damaged
+
+
+def _next_member(data: bytes, at: int) -> int:
+    """Where the first whole gzip member at or behind `at` begins; the end of `data` if there is none."""
+    at = data.find(_GZIP_MAGIC, at)
+    while at >= 0 and not _member_length(data, at):
+        at = data.find(_GZIP_MAGIC, at + 1)
+    return at if at >= 0 else len(data)
 
 
 def _member_length(data: bytes, at: int) -> int:
