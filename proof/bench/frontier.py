@@ -64,7 +64,7 @@ class FrontierFeed:
         while done < count:
             leases: list[Lease] = []
             while len(leases) < A_COMMIT and done + len(leases) < count:
-                lease = self.frontier.next(self.now, self.now)
+                lease = self.frontier.leasing.next(self.now, self.now)
                 if lease is None:
                     break
                 leases.append(lease)
@@ -73,7 +73,7 @@ class FrontierFeed:
                 self.frontier.release(lease, self.now, self.now)
             done += len(leases)
             self.commit()
-            if not leases and self.frontier.queued <= 0:
+            if not leases and self.frontier.counts.queued <= 0:
                 break
         return done
 

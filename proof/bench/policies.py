@@ -81,9 +81,9 @@ def urls_per_s(name: str, urls: int, links: int) -> float:
         feed = FrontierFeed(collection, policy_of(name))
         feed.admit(0, urls)
         began, done = own_cpu_s(), 0
-        while feed.frontier.queued > 0:
+        while feed.frontier.counts.queued > 0:
             leases: list[Lease] = []
-            while len(leases) < A_COMMIT and (lease := feed.frontier.next(feed.now, feed.now)):
+            while len(leases) < A_COMMIT and (lease := feed.frontier.leasing.next(feed.now, feed.now)):
                 leases.append(lease)
             for lease in leases:
                 feed.frontier.finish(lease, UrlState.DONE)

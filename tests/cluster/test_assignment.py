@@ -21,7 +21,7 @@ from lycosa.cluster.assignment import (
 )
 from lycosa.cluster.outbox import pack_items, unpack_items
 from lycosa.errors import SettingsError
-from lycosa.frontier.lease import ForwardedUrl
+from lycosa.frontier.forwarding import ForwardedUrl
 
 HOST = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z]{2,8}){1,3}", fullmatch=True)
 

@@ -13,7 +13,7 @@ import pytest
 from lycosa.cluster.checkpoints import fetch_copies, latest_checkpoint
 from lycosa.cluster.run import ShardedFolder
 from lycosa.errors import StoreError
-from lycosa.frontier.lease import ForwardedUrl
+from lycosa.frontier.forwarding import ForwardedUrl
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.graph.links import links_of
 from lycosa.inspect import open_to_read, stats_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lycosa.cluster.assignment import AssignmentTable, Member, build_table
 from lycosa.cluster.exchange import UrlInbox
 from lycosa.cluster.outbox import Message, Reply, ReplyCode, UrlOutbox
-from lycosa.frontier.lease import ForwardedUrl
+from lycosa.frontier.forwarding import ForwardedUrl
 from lycosa.records import Family
 from lycosa.store import Batch
 from lycosa.web.url import split_url

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.frontier import Frontier
-from lycosa.frontier.lease import MemoryLimits
+from lycosa.frontier.host_cache import MemoryLimits
 from lycosa.inspect import explain_url, hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit

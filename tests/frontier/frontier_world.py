@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from lycosa.frontier import FrontierHook
 from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.host_cache import MEMORY_LIMITS, MemoryLimits
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import MEMORY_LIMITS, Lease, MemoryLimits, UrlCounts
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import Policy, parse_policy
 from lycosa.frontier.politeness import Politeness, ProcessStart
 from lycosa.frontier.rankings import RANKINGS
-from lycosa.frontier.rows import RequestKind, UrlRow, UrlState, unpack_host
+from lycosa.frontier.rows import RequestKind, UrlCounts, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import Url
@@ -112,7 +113,7 @@ class World(FrontierHook):
         self.frontier.admit(urls, depth=1, now=self.now)
 
     def lease(self) -> None:
-        lease = self.frontier.next(self.now, self.now)
+        lease = self.frontier.leasing.next(self.now, self.now)
         if lease is None:
             return
         ends = self.ended.setdefault(lease.host.origin, [])
@@ -168,7 +169,7 @@ class World(FrontierHook):
             if self.leases:
                 self.end(0, "done")
             self.commit()
-            if self.frontier.queued <= 0 and not self.leases:
+            if self.frontier.counts.queued <= 0 and not self.leases:
                 return
             self.now += 0.5
         raise AssertionError(f"does not come to an end: {self.frontier!r}")

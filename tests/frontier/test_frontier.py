@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.lease import MemoryLimits
+from lycosa.frontier.host_cache import MemoryLimits
 from lycosa.frontier.politeness import PageLimits, Politeness, ProcessStart
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.records import Failure, Family
@@ -90,7 +90,7 @@ def given_up() -> World:
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     world.commit()
-    assert world.frontier.queued == 0
+    assert world.frontier.counts.queued == 0
     assert world.counts.failed == {"connect": 3}
     assert len(world.disk.rows[Family.QUEUE]) == 3
     return world
@@ -98,9 +98,9 @@ def given_up() -> World:
 
 def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
     world = given_up()
-    assert world.frontier.next(world.now + 100, world.now + 100) is None
+    assert world.frontier.leasing.next(world.now + 100, world.now + 100) is None
     world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.SEED)  # type: ignore[list-item]
-    assert (world.frontier.queued, world.counts.failed.total()) == (3, 0)
+    assert (world.frontier.counts.queued, world.counts.failed.total()) == (3, 0)
     world.now += 100
     world.finish_all()
     assert sum(world.done.values()) == 3
@@ -109,7 +109,7 @@ def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
 def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
     world = given_up()
     world.crash()
-    assert world.frontier.queued == 3
+    assert world.frontier.counts.queued == 3
     world.now += 100
     world.lease()
     lease = world.leases.pop()
@@ -118,7 +118,7 @@ def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
     world.frontier.release(lease, world.now, world.now)
     for _ in range(5):
         world.commit()
-        assert world.frontier.next(world.now + 100, world.now + 100) is None
+        assert world.frontier.leasing.next(world.now + 100, world.now + 100) is None
     world.crash()
     world.now += 100
     world.finish_all()
@@ -179,7 +179,7 @@ def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
     frontier = Frontier(world.disk, world.disk, world.pace, start, locate=world.locate)
     frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.SEED)  # type: ignore[list-item]
     frontier.load(world.now)
-    lease = frontier.next(world.now, world.now)
+    lease = frontier.leasing.next(world.now, world.now)
     assert lease is not None
     assert lease.url == "http://h0.example/0"
 
@@ -246,7 +246,7 @@ def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:
     """A sitemap is leased until all of it is taken in, long after its request has ended."""
     world = World(Politeness(robots=False), memory=MemoryLimits(hosts=-1))  # more hosts than fit
     world.admit([url for path in ("sitemap.xml", "p0") if (url := parse_url(f"http://a.test/{path}"))])
-    lease = world.frontier.next(world.now, world.now)
+    lease = world.frontier.leasing.next(world.now, world.now)
     assert lease is not None
     world.frontier.release(lease, world.now, world.now)
     world.commit()

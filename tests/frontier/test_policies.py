@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.errors import PartError
-from lycosa.frontier.lease import Lease, MemoryLimits
+from lycosa.frontier.host_cache import MemoryLimits
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import PLAIN, LinkSource, Policy, Ranking, Walk
 from lycosa.frontier.politeness import HostGroup, Politeness
 from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
@@ -36,7 +37,7 @@ def urls_of(*paths: str) -> list[Url]:
 def drained(world: World) -> list[Lease]:
     """Every URL that may be asked for now in the order it is given out, each done before the next."""
     given = []
-    while lease := world.frontier.next(world.now, world.now):
+    while lease := world.frontier.leasing.next(world.now, world.now):
         world.frontier.finish(lease, UrlState.DONE)
         world.frontier.release(lease, world.now, world.now)
         given.append(lease)
@@ -133,7 +134,7 @@ def test_urls_of_a_step_are_all_of_different_hosts(
             world.end(0, "done")
         world.commit()
         world.now += 0.3
-        if world.frontier.queued <= 0:
+        if world.frontier.counts.queued <= 0:
             break
     assert sum(map(len, steps.values())) == sum(sizes)
     assert all(len(set(hosts)) == len(hosts) for hosts in steps.values())
@@ -165,7 +166,7 @@ def test_leaf_window_goes_to_and_fro() -> None:
     world.commit()
     taken = []
     for _ in range(7):
-        (lease,) = [world.frontier.next(world.now, world.now)]
+        (lease,) = [world.frontier.leasing.next(world.now, world.now)]
         assert lease is not None
         taken.append(lease.url[-1])
         world.frontier.finish(lease, UrlState.DONE)
@@ -182,7 +183,7 @@ def test_leaf_window_leaves_what_it_has_passed_for_the_way_back() -> None:
     world = World(Politeness(delay_s=0.0, robots=False), "leaf-window")
     world.admit(urls_of(*(f"one.example/{name}" for name in "abcd")))
     for _ in range(2):
-        lease = world.frontier.next(world.now, world.now)
+        lease = world.frontier.leasing.next(world.now, world.now)
         assert lease is not None
         world.frontier.finish(lease, UrlState.DONE)
         world.frontier.release(lease, world.now, world.now)
@@ -231,7 +232,7 @@ def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
     last_end = float("-inf")
     done = 0
     for _ in range(300):
-        while lease := world.frontier.next(world.now, world.now):
+        while lease := world.frontier.leasing.next(world.now, world.now):
             if "shop" in lease.url:
                 assert not any("shop" in other.url for other in running)
                 assert world.now >= last_end + 2.0

@@ -3,7 +3,8 @@
 from frontier_world import TOMORROW, World
 from test_policies import Ladder, drained, urls_of
 
-from lycosa.frontier.lease import Lease, MemoryLimits
+from lycosa.frontier.host_cache import MemoryLimits
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import PLAIN, Policy
 from lycosa.frontier.politeness import HostGroup, Politeness
 from lycosa.frontier.rows import UrlState
@@ -17,7 +18,7 @@ def end(world: World, lease: Lease, *, wait_s: float = 0.0) -> None:
 
 
 def given(world: World) -> Lease:
-    lease = world.frontier.next(world.now, world.now)
+    lease = world.frontier.leasing.next(world.now, world.now)
     assert lease is not None
     return lease
 
@@ -32,7 +33,7 @@ def test_slot_that_a_waiter_does_not_take_goes_to_the_next() -> None:
     world, addresses = on_one_address(Politeness(delay_s=0.0, per_ip=1, robots=False))
     world.admit(urls_of("a.example/1", "b.example/1", "c.example/1"))
     first = given(world)
-    assert world.frontier.next(world.now, world.now) is None
+    assert world.frontier.leasing.next(world.now, world.now) is None
     addresses["b.example"] = "Y"
     end(world, first)
     assert {lease.host.host for lease in drained(world)} == {"b.example", "c.example"}
@@ -45,7 +46,7 @@ def test_better_url_that_waits_for_a_slot_holds_back_nobody_who_could_use_it() -
         if band == 1.0 and path.startswith("a"):
             first = given(world)
         else:
-            assert world.frontier.next(world.now, world.now) is None
+            assert world.frontier.leasing.next(world.now, world.now) is None
     end(world, first)
     assert len(drained(world)) == 2
 
@@ -135,9 +136,9 @@ def test_many_drops_leave_the_loop_a_turn() -> None:
     world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=TOMORROW, now=world.now)
     world.frontier.release(lease, world.now, world.now)
     calls = 0
-    while world.frontier.queued:
-        assert world.frontier.next(world.now, world.now) is None
-        assert world.frontier.has_more or not world.frontier.queued
+    while world.frontier.counts.queued:
+        assert world.frontier.leasing.next(world.now, world.now) is None
+        assert world.frontier.leasing.has_more or not world.frontier.counts.queued
         calls += 1
     assert calls >= 5
 

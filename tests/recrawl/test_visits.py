@@ -29,7 +29,7 @@ def asked(result: Result) -> set[str]:
 
 def test_visits_that_a_stopped_run_left_queued_count(into: Path) -> None:
     def interrupt(crawl: Crawl) -> None:
-        if crawl.engine.frontier.revisiting:
+        if crawl.engine.frontier.counts.revisiting:
             crawl.stop()
 
     left = run(WEB, into, days=1, recrawl=ALL, act=interrupt).stats.revisiting

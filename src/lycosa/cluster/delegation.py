@@ -17,6 +17,7 @@ from lycosa.cluster.transfer import OwnedHosts
 from lycosa.crawl import ROBOTS_BYTES, Engine
 from lycosa.errors import ClusterError
 from lycosa.fetch import DoneCallback, Downloader, DownloaderStats, Watchable, refused_response
+from lycosa.frontier import HostJob
 from lycosa.mapping import AddressGuard, Resolver, literal_address
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
@@ -84,9 +85,9 @@ class RobotsDelegation:
         done = self._fetching.get(href)
         if done is None:
             done = self._fetching[href] = asyncio.get_running_loop().create_future()
-            answer = _answer(href, done)
+            job = HostJob(url.href, answer=_answer(href, done))
             # By way of the frontier, as one more request for the host: its delay and its slots hold for it too.
-            if not engine.run_between_pages(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
+            if not engine.run_between_pages(lambda: engine.frontier.want(job, engine.now())):
                 del self._fetching[href]
                 raise ClusterError("the disk of this shard refuses")
         try:

@@ -198,7 +198,7 @@ class RankedAdmission(Admission, CommitParticipant):
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """What has gathered goes to the frontier, and what the ranking has learned into the batch, now and then."""
         now = self._shard.now()
-        self._ranking.matured(self._shard.counters.totals.pages, self._frontier.known)
+        self._ranking.matured(self._shard.counters.totals.pages, self._frontier.counts.known)
         if self._evidence and now - self._told_at >= EVIDENCE_EVERY_S:
             self._tell()
         if is_last or now - self._learned_at >= LEARNED_EVERY_S:

@@ -18,7 +18,7 @@ from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import LeaseAnswer, decoded_body, decoded_pieces, redirect_location
 from lycosa.crawl.seams import OtherShards, ReadPage, Shard
 from lycosa.fetch import hsts_age, retry_rule, retry_wait
-from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
+from lycosa.frontier import Host, HostJob, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
 from lycosa.web import (
@@ -214,7 +214,7 @@ class HostRules:
                 self._answered(waiting, None, response, hops)
 
         if self._other_shards is None or shard.frontier.owns(target.host):
-            shard.frontier.want_robots(key, target, hops, shard.now())
+            shard.frontier.want(HostJob(target.href, key, hops), shard.now())
         else:
             self._other_shards.ask_robots(target, then)
 

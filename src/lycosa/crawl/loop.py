@@ -59,7 +59,7 @@ class Engine:
         for _ in range(self.settings.crawl_batch):
             if not self._has_room():
                 return
-            if (lease := self.frontier.next(self.now(), self.now_unix())) is None:
+            if (lease := self.frontier.leasing.next(self.now(), self.now_unix())) is None:
                 yield from self._lease_idle_slots()
                 return
             yield lease
@@ -470,7 +470,7 @@ class Engine:
 
     def _lease_idle_slots(self) -> Iterator[Lease]:
         """The frontier has nothing to give now: slots that would stand idle are for what observers want to fetch."""
-        if self.frontier.has_more:
+        if self.frontier.leasing.has_more:
             self._plan_turn()
             return
         for observer in self._observers:
@@ -561,7 +561,7 @@ class Engine:
         frontier = self.frontier
         if self._is_endless or self._background or not all(source.is_exhausted for source in self._sources):
             return False
-        return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.only_due)
+        return frontier.counts.revisiting <= 0 and (frontier.counts.queued <= 0 or frontier.only_due)
 
     def stats(self) -> CrawlStats:
         return self._reporter.stats(is_over=self._finished.is_set())

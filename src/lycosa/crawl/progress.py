@@ -95,7 +95,7 @@ class LimitChecker:
         has_pages = s.pages is not None and t.pages >= s.pages
         if self._frontier.holds_pages or has_pages:
             self._hold_pages(in_flight)
-        if has_pages and not self._frontier.requisites:
+        if has_pages and not self._frontier.counts.requisites:
             return "pages"
         if s.bytes is not None and t.bytes >= s.bytes:
             return "bytes"
@@ -106,7 +106,7 @@ class LimitChecker:
     def _visits_left(self) -> int | None:
         """The visits that may still be made; None where as many may be made as are queued."""
         left = None if self._last_visit is None else max(0, self._last_visit - self._counters.totals.visits)
-        return left if left is not None and self._frontier.revisiting > left else None
+        return left if left is not None and self._frontier.counts.revisiting > left else None
 
     def has_room(self, in_flight: int) -> bool:
         """May one more be asked for beside those in flight?"""
@@ -126,7 +126,7 @@ class LimitChecker:
     def _hold_pages(self, in_flight: int) -> None:
         """Where no page may be asked for, what pages need to be shown still is: those that are there, or those that a
         browser renders."""
-        self._frontier.hold_pages(self._frontier.requisites > 0 and not self._may_ask(in_flight), self._now())
+        self._frontier.hold_pages(self._frontier.counts.requisites > 0 and not self._may_ask(in_flight), self._now())
 
     def _may_ask(self, in_flight: int) -> bool:
         """May one more page be asked for, beside those in flight?"""
@@ -191,7 +191,7 @@ _SAID = {
 def standstill_reason(frontier: Frontier, now: float, now_unix: float, *, in_flight: int, is_over: bool = False) -> str:
     """Empty while requests are under way or nothing is left to wait for. `is_over`: nobody waits any more; the hosts
     are named that the next run will leave alone at first."""
-    if in_flight or frontier.queued <= 0:
+    if in_flight or frontier.counts.queued <= 0:
         return ""
     at = frontier.scheduler.next_wake() or now
     hosts = list(frontier.hosts.values())[:HOSTS_CONSIDERED]
@@ -233,14 +233,14 @@ def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
     """Is something queued, and is all of it at hosts that are left alone for longer than `LONG_WAIT_S`?"""
     scheduler, at_least = frontier.scheduler, now_unix + LONG_WAIT_S
     at = scheduler.next_wake()
-    if frontier.queued <= 0 or at is None or at - now <= LONG_WAIT_S:
+    if frontier.counts.queued <= 0 or at is None or at - now <= LONG_WAIT_S:
         return False
     if any(scheduler.places[place] for place in HostPlace if place not in (HostPlace.IDLE, HostPlace.PARKED)):
         return False
     parked = [host.row for host in frontier.hosts.values() if host.place is HostPlace.PARKED]
     if any(row.wait_until <= at_least for row in parked):  # a Crawl-delay, which would be as long in the next run
         return False
-    return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
+    return sum(row.queued - row.revisits for row in parked) >= frontier.counts.queued  # nobody else is on disk
 
 
 def pace_words(hosts: Sequence[Host], *, in_flight: int, transfers: int, cores: float) -> str:

@@ -224,8 +224,9 @@ def requeue_lost(shard: Shard) -> None:
         shard.counters.remove(row)
         if row.requisite and not row.location:
             hops = pack_requisite_hops(row.requisite, 0)
-            shard.frontier.requeue_requisite(
-                url_from_key(key), row.depth, hops=hops, now=shard.now(), now_unix=shard.now_unix()
+            now, now_unix = shard.now(), shard.now_unix()
+            shard.frontier.requeue(
+                url_from_key(key), row.depth, kind=RequestKind.REQUISITE, hops=hops, now=now, now_unix=now_unix
             )
             continue
         kind = RequestKind.SITEMAP if row.is_sitemap else RequestKind.PAGE

@@ -6,13 +6,14 @@ into the open batch, takes the time as an argument, and does no other I/O. Whoev
 how to add one. Rows and counters of this room are changed in it and nowhere else.
 """
 
-from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.forwarding import ForwardedUrl, UrlForwarder
+from lycosa.frontier.frontier import Frontier, FrontierStats
 from lycosa.frontier.hosts import Host, HostJob, HostPlace
-from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
 from lycosa.frontier.politeness import HostGroup, PageLimits, Politeness, ProcessStart, delay_of
-from lycosa.frontier.queues import RecentUrls
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
+from lycosa.frontier.recent_urls import RecentUrls
 from lycosa.frontier.rows import (
     KEY_END,
     MOST_BANDS,
@@ -21,6 +22,7 @@ from lycosa.frontier.rows import (
     QueueEntry,
     Reason,
     RequestKind,
+    UrlCounts,
     UrlRow,
     UrlState,
     pack_host,

@@ -1,16 +1,17 @@
 """The frontier decides which URL is fetched next, knows every URL once, and keeps every host's politeness.
 
-    in     admit (new URLs) · add_evidence (more links to known ones) · requeue · revisit
-    next   next → Lease · lease_additional, lease_in_place_of (a table of links with its page)
-    out    finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
-           release: the request's slots are free again
-    hosts  set_robots, robots_failed, want_robots · want · make_wait · give_up · on_resolved
-    commit load · before_commit · on_committed · move_hosts
+    in      admit (new URLs) · add_evidence (more links to known ones) · requeue · revisit
+    leasing next → Lease · additional, in_place_of (a table of links with its page)
+    out     finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
+            release: the request's slots are free again
+    hosts   set_robots, robots_failed · want · make_wait · give_up · on_resolved
+    commit  load · before_commit · on_committed · move_hosts
 
 A URL is queued (a row in `queue`), leased (in memory; the row stays), and then done, failed or dropped (a row in `url`,
 with the reason). Only `finish`, `retry` and a drop take it out of its queue, in the same batch as its outcome, so that
 a crash loses nothing. Time is an argument: `now` is monotonic, `now_unix` the wall clock. What is written down is in
-`frontier.queues`, whose turn it is in `frontier.scheduler`, which hosts are in memory in `frontier.host_cache`.
+`frontier.queues`, whose turn it is in `frontier.scheduler`, which of its URLs goes in `frontier.lease`, which hosts are
+in memory in `frontier.host_cache`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,40 +19,39 @@ from itertools import repeat
 
 import msgspec
 
-from lycosa.frontier.host_cache import HostCache
+from lycosa.frontier.forwarding import UrlForwarder, forward_evidence, forward_foreign
+from lycosa.frontier.host_cache import MEMORY_LIMITS, HostCache, MemoryLimits
 from lycosa.frontier.hosts import Host, HostJob, HostPlace
-from lycosa.frontier.lease import (
-    MEMORY_LIMITS,
-    FrontierStats,
-    Lease,
-    MemoryLimits,
-    UrlCounts,
-    UrlForwarder,
-    forward_evidence,
-    forward_foreign,
-)
-from lycosa.frontier.policy import BREADTH, HeadReader, Policy
-from lycosa.frontier.politeness import MARGIN_S, HostGroups, Politeness, ProcessStart, Share
+from lycosa.frontier.lease import Lease, Leasing, path_of
+from lycosa.frontier.policy import BREADTH, Policy
+from lycosa.frontier.politeness import MARGIN_S, Politeness, ProcessStart
 from lycosa.frontier.queues import Queues
 from lycosa.frontier.rows import (
     DUE_LANE,
     KEY_END,
     HostRow,
     Origin,
-    QueueEntry,
     Reason,
     RequestKind,
     Rows,
+    UrlCounts,
     UrlState,
     Writes,
 )
 from lycosa.frontier.scheduler import FetchChecks, FrontierHook, HostScheduler
-from lycosa.records import Mapped, Response
+from lycosa.records import Mapped
 from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
 
-# A host may have a million URLs that its new robots.txt forbids: `next` drops or postpones at most so many, fewer where
-# the rules are many, and then gives the event loop a turn, which has transfers to serve.
-MAX_DROPS_PER_CALL = 500
+
+class FrontierStats(msgspec.Struct, frozen=True):
+    known: int
+    queued: int
+    hosts: int
+    active: int
+    waiting: int
+    parked: int
+    revisiting: int = 0
+    requisites: int = 0
 
 
 class Frontier:
@@ -59,8 +59,8 @@ class Frontier:
 
     `locate` returns a host's address, or None when it has to be resolved first. `forwarder` takes URLs that belong to
     other shards. `counts` are the collection's so far. With `only_due` the frontier leases nothing but revisits and
-    URLs that wait for a time. What `is_forgotten` is never admitted, whoever names it. Other rooms read `scheduler` and
-    `hosts`, but do not change them.
+    URLs that wait for a time. What `is_forgotten` is never admitted, whoever names it. Other rooms read `counts`,
+    `scheduler` and `hosts`, but do not change them.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class Frontier:
         memory: MemoryLimits = MEMORY_LIMITS,
     ) -> None:
         self.politeness, self.policy, self.only_due = politeness, policy, only_due
-        self._batch, self._locate, self._forwarder = batch, locate, forwarder
-        self._counts = counts = counts or UrlCounts()
+        self._batch, self._forwarder = batch, forwarder
+        self.counts = counts = counts or UrlCounts()
         self._checks = FetchChecks(politeness)
         self.scheduler = HostScheduler(policy, self._checks, restarted_at=start.now if start.is_restart else None)
         self._cache = HostCache(
@@ -96,15 +96,16 @@ class Frontier:
         self.hosts: Mapping[bytes, Host] = self._cache.hosts
         self._queues = Queues(rows, batch, policy, self.hosts, counts, memory)
         self.rows_of, self.credit = self._queues.rows_of, self._queues.credit
-        self._groups, self._head_reader = HostGroups(politeness), policy.head_reader
-        self._drops_left = MAX_DROPS_PER_CALL
+        self.leasing = Leasing(
+            self.scheduler, self._queues, self._checks, politeness, locate=locate, head_reader=policy.head_reader
+        )
         self._is_forgotten = is_forgotten
 
     def __repr__(self) -> str:
-        return f"<Frontier {self.policy.name} known={self.known} queued={self.queued} {self.scheduler!r}>"
+        return f"<Frontier {self.policy.name} known={self.counts.known} queued={self.counts.queued} {self.scheduler!r}>"
 
     def stats(self) -> FrontierStats:
-        places, counts = self.scheduler.places, self._counts
+        places, counts = self.scheduler.places, self.counts
         resting = places[HostPlace.IDLE] + places[HostPlace.PARKED] + places[HostPlace.WAITING]
         return FrontierStats(
             counts.known,
@@ -116,26 +117,6 @@ class Frontier:
             counts.revisiting,
             counts.requisites,
         )
-
-    @property
-    def known(self) -> int:
-        """The number of URLs that the collection knows, whatever became of them."""
-        return self._counts.known
-
-    @property
-    def queued(self) -> int:
-        """The number of URLs that wait for their first answer."""
-        return self._counts.queued
-
-    @property
-    def revisiting(self) -> int:
-        """The number of finished URLs that wait for a revisit."""
-        return self._counts.revisiting
-
-    @property
-    def requisites(self) -> int:
-        """The number of queued URLs that pages need to be shown."""
-        return self._counts.requisites
 
     def owns(self, host: str) -> bool:
         """Return whether a host belongs to this shard."""
@@ -198,7 +179,7 @@ class Frontier:
                 queues.enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
             touched[host.key] = host
             new.append(url)
-        self._counts.known += len(new)
+        self.counts.known += len(new)
         # Once a host, not once a URL: most links of a page go to a few hosts.
         for host in touched.values():
             self.scheduler.on_more_work(host, now)
@@ -239,6 +220,8 @@ class Frontier:
         *,
         kind: RequestKind,
         now: float,
+        now_unix: float = 0.0,
+        hops: int = 0,
         pages: int = 0,
         failed: int = 0,
         dropped: Reason | None = None,
@@ -246,20 +229,19 @@ class Frontier:
         links: int | None = None,
     ) -> None:
         """Enqueue a URL again that was done but whose result is lost (`pages` of its host go with it), that had failed
-        (`failed` failures go with it), or that was `dropped`. `links` is the number of links on its page, if known."""
+        (`failed` failures go with it), or that was `dropped`. `links` is the number of links on its page, if known. Of
+        a REQUISITE `now_unix` is asked for."""
         key = url_key(href)
         host = self._host(key, now)
-        host.count(pages=-pages, failed=-failed)
+        if pages or failed:
+            host.count(pages=-pages, failed=-failed)
         if dropped is not None:
-            self._counts.dropped[dropped] -= 1
-        self._queues.enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=origin, links=links)
-        self.scheduler.on_more_work(host, now)
-
-    def requeue_requisite(self, href: str, depth: int, *, hops: int, now: float, now_unix: float) -> None:
-        """Enqueue a URL again that a page needs to be shown and whose record is lost."""
-        key = url_key(href)
-        host = self._host(key, now)
-        self._queues.enqueue_requisite(host, key, _path(href), depth=depth, hops=hops, now=now, now_unix=now_unix)
+            self.counts.dropped[dropped] -= 1
+        path, queues = path_of(href), self._queues
+        if kind is RequestKind.REQUISITE:
+            queues.enqueue_requisite(host, key, path, depth=depth, hops=hops, now=now, now_unix=now_unix)
+        else:
+            queues.enqueue(host, key, path, 0.0, kind=kind, depth=depth, hops=hops, origin=origin, links=links)
         self.scheduler.on_more_work(host, now)
 
     def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
@@ -267,7 +249,7 @@ class Frontier:
         host = self._host(url_key(href), now)
         if host.row.gave_up:
             self._queues.revive(host)
-        self._queues.enqueue_revisit(host, _path(href), depth, origin, now=now, now_unix=now_unix)
+        self._queues.enqueue_revisit(host, path_of(href), depth, origin, now=now, now_unix=now_unix)
         self.scheduler.on_more_work(host, now)
 
     def claim(self, url: Url, kind: RequestKind, *, depth: int, origin: Origin, now: float) -> Lease:
@@ -276,7 +258,7 @@ class Frontier:
         host = self._host(url_key(url.href), now)
         if host.row.gave_up:
             self._queues.revive(host)
-        self._counts.known += kind is RequestKind.PAGE
+        self.counts.known += kind is RequestKind.PAGE
         entry = self._queues.claim(host, url.path, kind, depth, origin)
         host.leased.add(entry.key)
         return Lease(host, kind, url.href, "", entry, is_claimed=True)
@@ -305,134 +287,14 @@ class Frontier:
         """Return whether no pages are leased at the moment."""
         return self._checks.holds_pages
 
-    def next(self, now: float, now_unix: float) -> Lease | None:
-        """Lease the next URL that may be fetched now; None if there is none."""
-        self._drops_left = MAX_DROPS_PER_CALL
-        while self._drops_left > 0 and (host := self.scheduler.next_ready(now)):
-            lease = self._lease(host, now, now_unix)
-            if lease is not None:
-                return lease
-        return None
-
-    @property
-    def has_more(self) -> bool:
-        """Return whether `next` gave nothing only because it had too much to drop; it goes on when called again."""
-        return self._drops_left <= 0
-
-    def _lease(self, host: Host, now: float, now_unix: float) -> Lease | None:
-        """Lease one URL of a ready host, or put the host where it has to wait."""
-        if host.slots.next_at() > now:
-            self.scheduler.place(host, now)
-            return None
-        # Names are resolved when a host's turn comes, not when it is found: most hosts that links name are never asked,
-        # and an address from an hour ago may be another's by now.
-        mapped = self._locate(host)
-        if mapped is None:
-            self.scheduler.wait_for_name(host)
-            return None
-        shares = self._shares(host, mapped)
-        if not self.scheduler.claim(host, shares, now):
-            return None
-        lease = self._choose(host, mapped, shares, now, now_unix)
-        if lease is not None:
-            host.slots.take()
-            self.scheduler.take(host, shares)
-            self.scheduler.on_leased(host)
-            if lease.entry is not None:
-                # The queue row stays until the outcome is committed: after a crash the URL is simply still queued, and
-                # a lease costs no write (decision 5).
-                host.leased.add(lease.entry.key)
-            host.awaits_robots |= lease.kind is RequestKind.ROBOTS and lease.job is None
-        self.scheduler.place(host, now)
-        return lease
-
-    def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
-        """Return the shared slots that a request to the host takes, beside one of its own."""
-        # A host without an address is leased all the same: its failure is an outcome like any other, and goes through
-        # the retry table. But nobody will be asked, so no slot is taken.
-        if mapped.failure is not None:
-            return ()
-        group = self._groups.of(host.host)
-        address = self._groups.address(mapped.address)
-        return (address,) if group is None else (address, group)
-
-    def _choose(
-        self, host: Host, mapped: Mapped, shares: tuple[Share, ...], now: float, now_unix: float
-    ) -> Lease | None:
-        """Choose what to fetch from a host: robots.txt for another host, its own, or the next URL that may go."""
-        checks = self._checks
-        if host.jobs:
-            job = host.jobs.popleft()
-            return _lease_of(host, job.kind, _path(job.url), mapped, shares, None, job)
-        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.may_reach_page_limit(host):
-            return None
-        # Deferred, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
-        if checks.puts_last(host) and not host.is_deferred:
-            self.scheduler.defer(host)
-            return None
-        # Rules that are too old are fetched again before anything else: a site may have closed a folder since.
-        if checks.needs_robots(host, now_unix):
-            return _lease_of(host, RequestKind.ROBOTS, "/robots.txt", mapped, shares)
-        rule_cost = 1 if host.row.robots is None else host.row.robots.rule_cost
-        while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix)):
-            self._drops_left -= rule_cost
-            verdict = checks.judge(host, entry, now_unix)
-            if verdict is None:
-                lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry)
-                return lease if self._head_reader is None else self._with_head(self._head_reader, lease, entry)
-            if isinstance(verdict, Reason):
-                self._close(host, entry, UrlState.DROPPED, verdict)
-            else:
-                due_unix, due = now_unix + verdict, now + verdict
-                self._queues.postpone(host, entry, due_unix=due_unix, due=due, tries=entry.tries, yields_to_others=True)
-        return None
-
-    def lease_additional(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
-        """Lease another URL of the same host in addition to a lease, if robots.txt allows it and slots are free now."""
-        host = lease.host
-        if host.slots.next_at() > now or not self.scheduler.is_free(lease.shares, now):
-            return None
-        if not self._checks.allows(host, _path(url)):
-            return None
-        mapped = self._locate(host)
-        if mapped is None or mapped.failure is not None or mapped.address != lease.address:  # not there, or not now
-            return None
-        host.slots.take()
-        self.scheduler.take(host, lease.shares)
-        self.scheduler.place(host, now)
-        return Lease(host, kind, url, lease.address, shares=lease.shares)
-
-    def lease_in_place_of(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
-        """Lease another URL in the slots of a lease, if robots.txt allows it; the caller then has to call
-        `keep_as_next` for the lease itself."""
-        is_allowed = self._checks.allows(lease.host, _path(url))
-        return Lease(lease.host, kind, url, lease.address, shares=lease.shares) if is_allowed else None
-
-    def _with_head(self, reader: HeadReader, lease: Lease, entry: QueueEntry) -> Lease:
-        """Return the same lease, or one for the head of the page if it pays to read that first."""
-        host = lease.host
-        if entry.has_head or entry.tries or entry.kind is not RequestKind.PAGE or entry.origin is Origin.SEED:
-            return lease
-        if entry.key in host.leased:  # it was its turn before
-            return lease
-        if not reader.may_want_head(entry.lane, host.row, host.delay_s):
-            return lease
-        credit = self.credit(lease.url)
-        is_head = reader.wants_head(credit, host.row, host.delay_s)
-        return msgspec.structs.replace(lease, is_head=is_head, credit=credit)
-
     # what became of a lease
 
     def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
         """Record that the URL of the lease is done, failed or dropped for good."""
         if lease.entry is not None:
-            self._close(lease.host, lease.entry, state, reason)
-
-    def _close(self, host: Host, entry: QueueEntry, state: UrlState, reason: Reason) -> None:
-        self._queues.close(host, entry, state, reason)
-        if state is UrlState.DROPPED:
-            for hook in self._checks.hooks:
-                hook.dropped(host, entry, reason)
+            self._queues.close(lease.host, lease.entry, state, reason)
+            if state is UrlState.DROPPED:
+                self._checks.on_dropped(lease.host, lease.entry, reason)
 
     def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
         """Fetch the URL of the lease again when it is due. If it `failed`, the host's other URLs go before it."""
@@ -514,13 +376,6 @@ class Frontier:
         for host in self.scheduler.named(name):
             self.scheduler.place(host, now)
 
-    def want_robots(
-        self, host_key: bytes, url: Url, hops: int, now: float, answer: Callable[[Response], None] | None = None
-    ) -> None:
-        """Fetch a host's robots.txt from `url`, on whatever host that is; `answer` hears of it if another shard
-        asked."""
-        self.want(HostJob(url.href, host_key, hops, answer), now)
-
     def want(self, job: HostJob, now: float) -> None:
         """Fetch the URL of a job before anything else of its host."""
         other = self._host(url_key(job.url), now)
@@ -556,7 +411,7 @@ class Frontier:
         on for hosts that earlier runs gave up."""
         self._take_in(self._cache.rotate(), now)
         # A crawl with nothing queued would end before the rows of hosts given up are reached.
-        while self.queued <= 0 and self._cache.tries_again and self._cache.room > 0:
+        while self.counts.queued <= 0 and self._cache.tries_again and self._cache.room > 0:
             self._take_in(self._cache.rotate(), now)
 
     def _take_in(self, hosts: Iterable[Host], now: float) -> None:
@@ -585,26 +440,10 @@ class Frontier:
         """Count hosts out that went to another shard and in that came from one, between two commits; nothing may be in
         flight at those that go. `load` then brings the others into memory."""
         for key, row in lost:
-            self._counts.move_host(row, -1)
+            self.counts.move_host(row, -1)
             self._cache.remove(key)
         for row in came:
-            self._counts.move_host(row, 1)
+            self.counts.move_host(row, 1)
         # The shard that had them may have asked them a moment ago: each waits one full delay, as after a restart.
         self._cache.begin_anew(ProcessStart(now, now_unix, is_restart=True))
         self.scheduler.begin_anew(now)
-
-
-def _lease_of(
-    host: Host,
-    kind: RequestKind,
-    path: str,
-    mapped: Mapped,
-    shares: tuple[Share, ...],
-    entry: QueueEntry | None = None,
-    job: HostJob | None = None,
-) -> Lease:
-    return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
-
-
-def _path(url: str) -> str:
-    return url[url.index("/", 8) :]

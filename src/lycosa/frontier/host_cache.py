@@ -8,12 +8,29 @@ passed. Called by `Frontier` only.
 from collections.abc import Callable
 from itertools import islice
 
+import msgspec
+
 from lycosa.frontier.hosts import Host, HostPlace
-from lycosa.frontier.lease import MemoryLimits, UrlCounts
 from lycosa.frontier.politeness import Politeness, ProcessStart, Slots
-from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
+from lycosa.frontier.rows import HostRow, Rows, UrlCounts, Writes, pack_host, unpack_host
 from lycosa.frontier.scheduler import HostScheduler
 from lycosa.records import Family
+
+
+class MemoryLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a frontier holds in memory at most, however many URLs and hosts there are."""
+
+    hosts: int = 50_000  # with work; less than 1 KB each without its windows
+    idle_hosts: int = 10_000  # without work, remembered so that their rows are not read again
+    windows: int = 100_000  # entries in the windows of all hosts together, shared evenly
+    window: int = 512  # entries in one window
+    # A look at the rows of hosts on disk ends after so many, a tenth of a second: the next commit looks further.
+    rows_per_look: int = 20_000
+    hosts_per_look: int = 5_000
+    rows_per_read: int = 1_000
+
+
+MEMORY_LIMITS = MemoryLimits()
 
 
 class HostCache:

@@ -1,22 +1,26 @@
-"""The records that pass between the frontier and the crawl: leases, statistics, and URLs of other shards.
+"""A lease is a URL in flight. Leasing decides which URL of a ready host is fetched, and in which slots.
 
-A `Lease` is a URL in flight; `Frontier.next` makes it and the crawl hands it back when its request has ended. A
-`ForwardedUrl` tells another shard what `Frontier.admit` or `Frontier.add_evidence` would have been told, had the URL
-been this shard's own; a crawl of one shard never makes one. Records and pure functions only.
+`Leasing.next` makes leases, and the crawl hands each back to `Frontier` when its request has ended. Whose turn it is
+says `frontier.scheduler`, which of a host's URLs comes first `frontier.queues`, and whether it may be fetched now
+`FetchChecks.judge`. Time is an argument, as in the whole room.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, repeat
-from typing import Protocol
+from collections.abc import Callable
+from itertools import count
 
 import msgspec
 
 from lycosa.frontier.hosts import Host, HostJob
-from lycosa.frontier.politeness import Share
-from lycosa.frontier.rows import HostRow, Origin, QueueEntry, RequestKind
-from lycosa.records import Failure
-from lycosa.web import Url, split_url
+from lycosa.frontier.policy import HeadReader
+from lycosa.frontier.politeness import HostGroups, Politeness, Share
+from lycosa.frontier.queues import Queues
+from lycosa.frontier.rows import Origin, QueueEntry, Reason, RequestKind, UrlState
+from lycosa.frontier.scheduler import FetchChecks, HostScheduler
+from lycosa.records import Failure, Mapped
+
+# A host may have a million URLs that its new robots.txt forbids: `next` drops or postpones at most so many, fewer where
+# the rules are many, and then gives the event loop a turn, which has transfers to serve.
+MAX_DROPS_PER_CALL = 500
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -42,123 +46,155 @@ class Lease(msgspec.Struct, frozen=True):
         return self.entry.depth if self.entry else 0
 
 
-class FrontierStats(msgspec.Struct, frozen=True):
-    known: int
-    queued: int
-    hosts: int
-    active: int
-    waiting: int
-    parked: int
-    revisiting: int = 0
-    requisites: int = 0
+class Leasing:
+    """The way out of the frontier of one shard: leases are made here, and slots are taken."""
+
+    def __init__(
+        self,
+        scheduler: HostScheduler,
+        queues: Queues,
+        checks: FetchChecks,
+        politeness: Politeness,
+        *,
+        locate: Callable[[Host], Mapped | None],
+        head_reader: HeadReader | None,
+    ) -> None:
+        self._scheduler, self._queues, self._checks = scheduler, queues, checks
+        self._locate, self._groups, self._head_reader = locate, HostGroups(politeness), head_reader
+        self._drops_left = MAX_DROPS_PER_CALL
+
+    def __repr__(self) -> str:
+        return f"<Leasing {self._scheduler!r}>"
+
+    def next(self, now: float, now_unix: float) -> Lease | None:
+        """Lease the next URL that may be fetched now; None if there is none."""
+        self._drops_left = MAX_DROPS_PER_CALL
+        while self._drops_left > 0 and (host := self._scheduler.next_ready(now)):
+            lease = self._lease(host, now, now_unix)
+            if lease is not None:
+                return lease
+        return None
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether `next` gave nothing only because it had too much to drop; it goes on when called again."""
+        return self._drops_left <= 0
+
+    def _lease(self, host: Host, now: float, now_unix: float) -> Lease | None:
+        """Lease one URL of a ready host, or put the host where it has to wait."""
+        if host.slots.next_at() > now:
+            self._scheduler.place(host, now)
+            return None
+        # Names are resolved when a host's turn comes, not when it is found: most hosts that links name are never asked,
+        # and an address from an hour ago may be another's by now.
+        mapped = self._locate(host)
+        if mapped is None:
+            self._scheduler.wait_for_name(host)
+            return None
+        shares = self._shares(host, mapped)
+        if not self._scheduler.claim(host, shares, now):
+            return None
+        lease = self._choose(host, mapped, shares, now, now_unix)
+        if lease is not None:
+            host.slots.take()
+            self._scheduler.take(host, shares)
+            self._scheduler.on_leased(host)
+            if lease.entry is not None:
+                # The queue row stays until the outcome is committed: after a crash the URL is simply still queued, and
+                # a lease costs no write (decision 5).
+                host.leased.add(lease.entry.key)
+            host.awaits_robots |= lease.kind is RequestKind.ROBOTS and lease.job is None
+        self._scheduler.place(host, now)
+        return lease
+
+    def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
+        """Return the shared slots that a request to the host takes, beside one of its own."""
+        # A host without an address is leased all the same: its failure is an outcome like any other, and goes through
+        # the retry table. But nobody will be asked, so no slot is taken.
+        if mapped.failure is not None:
+            return ()
+        group = self._groups.of(host.host)
+        address = self._groups.address(mapped.address)
+        return (address,) if group is None else (address, group)
+
+    def _choose(
+        self, host: Host, mapped: Mapped, shares: tuple[Share, ...], now: float, now_unix: float
+    ) -> Lease | None:
+        """Choose what to fetch from a host: robots.txt for another host, its own, or the next URL that may go."""
+        checks = self._checks
+        if host.jobs:
+            job = host.jobs.popleft()
+            return _lease_of(host, job.kind, path_of(job.url), mapped, shares, None, job)
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.may_reach_page_limit(host):
+            return None
+        # Deferred, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
+        if checks.puts_last(host) and not host.is_deferred:
+            self._scheduler.defer(host)
+            return None
+        # Rules that are too old are fetched again before anything else: a site may have closed a folder since.
+        if checks.needs_robots(host, now_unix):
+            return _lease_of(host, RequestKind.ROBOTS, "/robots.txt", mapped, shares)
+        rule_cost = 1 if host.row.robots is None else host.row.robots.rule_cost
+        while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix)):
+            self._drops_left -= rule_cost
+            verdict = checks.judge(host, entry, now_unix)
+            if verdict is None:
+                lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry)
+                return lease if self._head_reader is None else self._with_head(self._head_reader, lease, entry)
+            if isinstance(verdict, Reason):
+                self._queues.close(host, entry, UrlState.DROPPED, verdict)
+                checks.on_dropped(host, entry, verdict)
+            else:
+                due_unix, due = now_unix + verdict, now + verdict
+                self._queues.postpone(host, entry, due_unix=due_unix, due=due, tries=entry.tries, yields_to_others=True)
+        return None
+
+    def additional(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
+        """Lease another URL of the same host in addition to a lease, if robots.txt allows it and slots are free now."""
+        host = lease.host
+        if host.slots.next_at() > now or not self._scheduler.is_free(lease.shares, now):
+            return None
+        if not self._checks.allows(host, path_of(url)):
+            return None
+        mapped = self._locate(host)
+        if mapped is None or mapped.failure is not None or mapped.address != lease.address:  # not there, or not now
+            return None
+        host.slots.take()
+        self._scheduler.take(host, lease.shares)
+        self._scheduler.place(host, now)
+        return Lease(host, kind, url, lease.address, shares=lease.shares)
+
+    def in_place_of(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
+        """Lease another URL in the slots of a lease, if robots.txt allows it; the caller then has to call
+        `keep_as_next` for the lease itself."""
+        is_allowed = self._checks.allows(lease.host, path_of(url))
+        return Lease(lease.host, kind, url, lease.address, shares=lease.shares) if is_allowed else None
+
+    def _with_head(self, reader: HeadReader, lease: Lease, entry: QueueEntry) -> Lease:
+        """Return the same lease, or one for the head of the page if it pays to read that first."""
+        host = lease.host
+        if entry.has_head or entry.tries or entry.kind is not RequestKind.PAGE or entry.origin is Origin.SEED:
+            return lease
+        if entry.key in host.leased:  # it was its turn before
+            return lease
+        if not reader.may_want_head(entry.lane, host.row, host.delay_s):
+            return lease
+        credit = self._queues.credit(lease.url)
+        is_head = reader.wants_head(credit, host.row, host.delay_s)
+        return msgspec.structs.replace(lease, is_head=is_head, credit=credit)
 
 
-class UrlCounts(msgspec.Struct):
-    """How many URLs a collection knows, and what became of them."""
-
-    known: int = 0
-    queued: int = 0
-    revisiting: int = 0  # queued to be looked at again; they are not among `queued`
-    hosts: int = 0
-    failed: Counter[str] = msgspec.field(default_factory=Counter)  # of hosts given up, by the host's reason
-    dropped: Counter[str] = msgspec.field(default_factory=Counter)
-    requisites: int = 0  # among `queued`: what pages need to be shown
-
-    def move_host(self, row: HostRow, sign: int) -> None:
-        """A host comes from another shard (+1), or goes there (-1): what waits is counted where it is, what is done
-        where it was done, so that each known URL counts once over all shards."""
-        waiting = sign * (row.queued - row.revisits)
-        self.hosts += sign
-        self.known += waiting
-        if row.gave_up:
-            self.failed[row.gave_up] += waiting
-        else:
-            self.queued += waiting
-            self.requisites += sign * row.requisites
-            self.revisiting += sign * row.revisits
-
-
-class MemoryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a frontier holds in memory at most, however many URLs and hosts there are."""
-
-    hosts: int = 50_000  # with work; less than 1 KB each without its windows
-    idle_hosts: int = 10_000  # without work, remembered so that their rows are not read again
-    windows: int = 100_000  # entries in the windows of all hosts together, shared evenly
-    window: int = 512  # entries in one window
-    # A look at the rows of hosts on disk ends after so many, a tenth of a second: the next commit looks further.
-    rows_per_look: int = 20_000
-    hosts_per_look: int = 5_000
-    rows_per_read: int = 1_000
-
-
-MEMORY_LIMITS = MemoryLimits()
-
-
-class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One URL on its way to the shard that owns its host. `kind` and `origin` are those of `frontier.rows`; `source` is
-    the host of the page that links to it. `is_evidence_only`: it is not to be taken in, but if it is known, `credit` is
-    added to its own."""
-
-    href: str
-    depth: int = 0
-    kind: int = 0
-    hops: int = 0
-    origin: int = 0
-    credit: float = 0.0
-    source: str = ""
-    is_evidence_only: bool = False
-
-
-class UrlForwarder(Protocol):
-    """The way to the other shards of the crawl."""
-
-    def owns(self, host: str) -> bool:
-        """Return whether the host belongs to this shard."""
-        ...
-
-    def send(self, urls: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
-        """Send URLs to their shards with the next commit; return those that were not sent a moment ago."""
-        ...
-
-
-def forward_foreign(
-    forwarder: UrlForwarder,
-    urls: Iterable[Url],
-    credits: Iterable[float] | None,
-    *,
-    depth: int,
+def _lease_of(
+    host: Host,
     kind: RequestKind,
-    hops: int,
-    origin: Origin,
-    source: str,
-) -> tuple[list[Url], list[float] | None, list[Url]]:
-    """Send URLs to the shards that own them; return the URLs that stay, their credits, and those sent for the first
-    time."""
-    own: list[Url] = []
-    worth: list[float] = []
-    leaving: list[ForwardedUrl] = []
-    away: dict[str, Url] = {}
-    for url, credit in zip(urls, repeat(0.0) if credits is None else credits, strict=False):
-        if forwarder.owns(url.host):
-            own.append(url)
-            worth.append(credit)
-        else:
-            leaving.append(ForwardedUrl(url.href, depth, kind, hops, origin, credit, source))
-            away[url.href] = url
-    # Returned as if they were new here: the page that names them has led somewhere.
-    sent = forwarder.send(leaving) if leaving else []
-    return own, None if credits is None else worth, [away[url.href] for url in sent]
+    path: str,
+    mapped: Mapped,
+    shares: tuple[Share, ...],
+    entry: QueueEntry | None = None,
+    job: HostJob | None = None,
+) -> Lease:
+    return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
 
 
-def forward_evidence(forwarder: UrlForwarder, evidence: Mapping[str, float]) -> dict[str, float]:
-    """Send evidence for URLs of other shards there; return the rest."""
-    own: dict[str, float] = {}
-    leaving: list[ForwardedUrl] = []
-    for href, credit in evidence.items():
-        if forwarder.owns(split_url(href).host):
-            own[href] = credit
-        else:
-            leaving.append(ForwardedUrl(href, credit=credit, is_evidence_only=True))
-    if leaving:
-        forwarder.send(leaving)
-    return own
+def path_of(url: str) -> str:
+    return url[url.index("/", 8) :]

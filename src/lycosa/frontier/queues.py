@@ -7,14 +7,15 @@ Knows nothing of slots and turns: `Frontier` decides, this writes it down. Calle
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from operator import itemgetter
 
 import msgspec
 
-from lycosa.frontier.hosts import NEVER, Host, LaneWindow, TimedLane
-from lycosa.frontier.lease import MemoryLimits, UrlCounts
+from lycosa.frontier.host_cache import MemoryLimits
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.lanes import NEVER, LaneWindow, TimedLane
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import believed_wait_s
 from lycosa.frontier.rows import (
@@ -28,16 +29,16 @@ from lycosa.frontier.rows import (
     Reason,
     RequestKind,
     Rows,
+    UrlCounts,
     UrlRow,
     UrlState,
     Writes,
 )
 from lycosa.records import Family
-from lycosa.web import native, url_key
+from lycosa.web import url_key
 
 WINDOW_LEAST = 4  # entries in one window, however many hosts there are
 DUE_READ = 64  # entries that wait for a time, read at once
-RECENT_URLS = 50_000  # in a generation; both together are about 15 MB, or 2 MB of hashes
 LOOK_AGAIN_S = 1.0  # for entries that are in flight or not committed yet
 
 
@@ -430,39 +431,3 @@ class Queues:
 def _unpacked(host: Host, rows: Iterable[tuple[bytes, bytes]]) -> dict[bytes, QueueEntry]:
     """Return the entries of rows that were read, without those that the open batch deletes."""
     return {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
-
-
-class RecentUrls:
-    """A cache of recent URLs in front of the seen test: boilerplate links repeat on every page of a site.
-
-    Two generations of fixed size; when the young one is full it becomes the old one. A miss costs a look at the disk, a
-    hit is always true: the URLs themselves are kept. The native kernel keeps 64-bit hashes of them with a random seed.
-    """
-
-    def __init__(self, generation: int = RECENT_URLS) -> None:
-        kernel = native()
-        #: Note URLs; return those that were not among the recent ones, each once.
-        self.unseen: Callable[[list[str]], list[str]] = (
-            _RecentStrings(generation).unseen if kernel is None else kernel.RecentUrls(generation).unseen
-        )
-
-    def is_new(self, url: str) -> bool:
-        """Note a URL; return whether it was not among the recent ones."""
-        return bool(self.unseen([url]))
-
-
-class _RecentStrings:
-    """The twin of the kernel's class."""
-
-    def __init__(self, generation: int) -> None:
-        self._generation = generation
-        self._young: set[str] = set()
-        self._old: set[str] = set()
-
-    def unseen(self, urls: list[str]) -> list[str]:
-        new = [url for url in dict.fromkeys(urls) if url not in self._young]
-        found = [url for url in new if url not in self._old]
-        self._young.update(new)
-        if len(self._young) >= self._generation:
-            self._young, self._old = set(), self._young
-        return found

@@ -11,6 +11,7 @@ what collections on disk have: nothing here is renumbered or moved.
 """
 
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum, unique
 from functools import lru_cache
@@ -321,3 +322,28 @@ def retry_range(host_key: bytes) -> tuple[bytes, bytes]:
 
 def order_of(queue_key: bytes) -> bytes:
     return queue_key[queue_key.index(KEY_END, BUCKET_BYTES) + 2 :]
+
+
+class UrlCounts(msgspec.Struct):
+    """How many URLs a collection knows, and what became of them."""
+
+    known: int = 0  # whatever became of them
+    queued: int = 0  # they wait for their first answer
+    revisiting: int = 0  # queued to be looked at again; they are not among `queued`
+    hosts: int = 0
+    failed: Counter[str] = msgspec.field(default_factory=Counter)  # of hosts given up, by the host's reason
+    dropped: Counter[str] = msgspec.field(default_factory=Counter)
+    requisites: int = 0  # among `queued`: what pages need to be shown
+
+    def move_host(self, row: HostRow, sign: int) -> None:
+        """A host comes from another shard (+1), or goes there (-1): what waits is counted where it is, what is done
+        where it was done, so that each known URL counts once over all shards."""
+        waiting = sign * (row.queued - row.revisits)
+        self.hosts += sign
+        self.known += waiting
+        if row.gave_up:
+            self.failed[row.gave_up] += waiting
+        else:
+            self.queued += waiting
+            self.requisites += sign * row.requisites
+            self.revisiting += sign * row.revisits

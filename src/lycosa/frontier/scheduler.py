@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Protocol
 
-from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
+from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, HostPlace
+from lycosa.frontier.lanes import NEVER
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import PageLimits, Politeness, Share, Slots, believed_wait_s, pause_of
 from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
@@ -93,6 +94,11 @@ class FetchChecks:
             if verdict is not None:
                 return verdict
         return None
+
+    def on_dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
+        """Tell the hooks that a URL was dropped."""
+        for hook in self.hooks:
+            hook.dropped(host, entry, reason)
 
     def _forbids_use(self, rules: Robots, entry: QueueEntry) -> bool:
         """Return whether the host forbids the use that the crawl would make of a page, before it is asked for."""

@@ -85,7 +85,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
             self._allowance = plan.budget * BURST_S / DAY_S + 1
         elif self._order.most is not None or self._order.everything:
             most = self._order.most
-            self._allowance = float("inf") if most is None else most - self._shard.frontier.revisiting
+            self._allowance = float("inf") if most is None else most - self._shard.frontier.counts.revisiting
         else:
             days = (self._began_unix - last_s) / DAY_S if last_s else MOST_DAYS
             self._allowance = max(1.0, plan.budget * min(max(days, 1.0), MOST_DAYS))
@@ -125,10 +125,10 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
 
     def feed(self) -> None:
         """Queues what is due, as far as there is room and budget."""
-        self._sees_new |= self._shard.frontier.queued <= 0 < self._shard.counters.totals.visits
+        self._sees_new |= self._shard.frontier.counts.queued <= 0 < self._shard.counters.totals.visits
         if self._order is None:
             self._refill()
-        room, watched = AHEAD - self._shard.frontier.revisiting, 0
+        room, watched = AHEAD - self._shard.frontier.counts.revisiting, 0
         if self._planner.has_watches and room > 0 and not self._is_exhausted and not self._takes_everything:
             watched = self._feed_watched(min(room, DUE_READ))
             room -= watched
@@ -244,7 +244,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
     def _queue_failed(self, limit: int) -> bool:
         """Queues URLs that have failed and were never pages, after all that is due; False if there are no more."""
         frontier, now, now_unix = self._shard.frontier, self._shard.now(), self._shard.now_unix()
-        if not self._failed_head and frontier.revisiting:
+        if not self._failed_head and frontier.counts.revisiting:
             return True  # what an earlier run has queued comes first: nothing is asked for twice
         rows = self._state.scan(Family.PAGE, self._failed_head, limit=ROWS_READ)
         failed = [key for key, packed in rows if self._is_wanted(unpack_page(packed))]

@@ -147,7 +147,7 @@ class Logins(FetchObserver):
         key = key[: key.index(KEY_END, BUCKET_BYTES)]
         host, robots = self._frontier.hosts.get(key), parse_url("/robots.txt", login.url.href)
         if self._shard.settings.robots and (host is None or host.row.robots is None) and robots is not None:
-            self._frontier.want_robots(key, robots, 0, now)
+            self._frontier.want(HostJob(robots.href, key), now)
         login.state = LoginState.BUSY
         self._ask(login, LoginStep(login.url.href))
 

@@ -124,7 +124,7 @@ class LinkTables(FetchObserver, RequestHandler):
         if document.is_head or is_retry or not self._may_have(document) or not self._admission.leads_on(document):
             return document
         url = table_url(document.url, TOL)
-        lease = self._shard.frontier.lease_in_place_of(document, RequestKind.TABLE, url) if url else None
+        lease = self._shard.frontier.leasing.in_place_of(document, RequestKind.TABLE, url) if url else None
         if lease is None:
             return document
         self._started_at[document.ticket] = self._shard.now()
@@ -146,9 +146,8 @@ class LinkTables(FetchObserver, RequestHandler):
 
     def _lease_beside(self, document: Lease) -> Lease | None:
         url = table_url(document.url, TOL)
-        lease = (
-            self._shard.frontier.lease_additional(document, RequestKind.TABLE, url, self._shard.now()) if url else None
-        )
+        leasing, now = self._shard.frontier.leasing, self._shard.now()
+        lease = leasing.additional(document, RequestKind.TABLE, url, now) if url else None
         if lease is not None:
             self._note_asked(document, lease)
         return lease
