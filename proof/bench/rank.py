@@ -18,8 +18,9 @@ import numpy as np
 from lycosa.graph import columns as texts
 from lycosa.graph import rank_pages, ranked_pages, stored_link_index
 from lycosa.graph.columns import LinkColumns, intern_texts, url_ids
-from lycosa.graph.index import LINK_INDEX_FOLDER, Segment, SegmentList, write_list, write_segment
+from lycosa.graph.index import LINK_INDEX_FOLDER, SegmentList, write_list
 from lycosa.graph.ranks import DAMPING
+from lycosa.graph.segments import Segment, write_segment
 from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, unpack_links

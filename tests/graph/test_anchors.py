@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.graph import index as link_index
+from lycosa.graph import segments
 from lycosa.graph.columns import LinkChanges
 from lycosa.graph.index import LinkWriter
 from lycosa.graph.links import AnchorTexts
@@ -19,8 +19,8 @@ URLS = [f"https://h{n % 4}.example/{n}" for n in range(40)]
 def test_texts_of_many_pages_equal_those_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, many: float
 ) -> None:
-    monkeypatch.setattr(link_index, "_MANY", many)  # in whole columns, or by groups
-    monkeypatch.setattr(link_index, "GROUP", 4)
+    monkeypatch.setattr(segments, "_MANY", many)  # in whole columns, or by groups
+    monkeypatch.setattr(segments, "GROUP", 4)
     choose, index, now = random.Random(seed), LinkWriter.open(tmp_path), dict[int, dict[str, str]]()
     for number in range(1, 9):
         pages = []

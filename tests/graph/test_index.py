@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
-from lycosa.graph import index as link_index
+from lycosa.graph import segments
 from lycosa.graph.columns import Frames, LinkChanges, from_pages, join_columns, pack_frames, unpack_frames, url_id
 from lycosa.graph.index import (
     LIST,
@@ -18,11 +18,11 @@ from lycosa.graph.index import (
     SMALL_MERGED_AT_ONCE,
     LinkIndex,
     LinkWriter,
-    Segment,
     merge_segments,
     neighbours,
     read_list,
 )
+from lycosa.graph.segments import Segment
 from tests.effort import bounded
 
 URLS = [f"https://h{n % 4}.example/p{n}" for n in range(12)]
@@ -69,7 +69,7 @@ def test_index_agrees_with_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link_index, "GROUP", group)
+    monkeypatch.setattr(segments, "GROUP", group)
     folder, model = tmp_path_factory.mktemp("collection"), {}
     writer = LinkWriter.open(folder)
     for number, batch in enumerate(batches, 1):
@@ -110,7 +110,7 @@ def test_many_links_to_one_url_are_counted_and_listed(tmp_path: Path) -> None:
 
 
 def test_graph_takes_two_bytes_a_link_at_most(tmp_path: Path) -> None:
-    link_index.write_segment(tmp_path / "s.links", from_pages(site(5_000, 34)))
+    segments.write_segment(tmp_path / "s.links", from_pages(site(5_000, 34)))
     written = Segment.open(tmp_path / "s.links")
     assert written.id_bytes / written.links <= 1.2
 

@@ -12,7 +12,8 @@ from itertools import count
 import msgspec
 
 from lycosa.crawl.reading import followed_links
-from lycosa.learning.mining import GuessOutcome, HostProfile, MiningLevel, ancestors
+from lycosa.learning.mining import HostProfile, MiningLevel, ancestors
+from lycosa.learning.series import GuessOutcome
 from lycosa.learning.traps import DROPPED, Judgement, PageSignature, path_pattern, sign_page
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS

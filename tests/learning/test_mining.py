@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.learning.mining import MOST_OPEN, MOST_SERIES, GuessOutcome, Miner, MinerRow, MiningLevel
+from lycosa.learning.mining import MiningLevel
+from lycosa.learning.series import MOST_OPEN, MOST_SERIES, GuessOutcome, Miner, MinerRow
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.learning.mining import ancestors, numbers
+from lycosa.learning.mining import ancestors
+from lycosa.learning.series import numbers
 from lycosa.learning.traps import MOST_CHARS, path_pattern
 from tests.effort import bounded
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lycosa.learning.mining import ancestors, format_number, numbers
+from lycosa.learning.mining import ancestors
+from lycosa.learning.series import format_number, numbers
 
 
 def series(path: str) -> list[str]:

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from lycosa.errors import LycosaError, StoreError
 from lycosa.graph.columns import I64, KIND_BITS, U64, from_pages, url_id, url_ids
 from lycosa.graph.feed import FILE_NUM_BYTES, covered_by, entries_after, key_of, last_sequence, mark_covered
-from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, Segment, SegmentList, standing_links
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList, standing_links
 from lycosa.graph.indexer import CONSUMER, all_pages, replay, slices, stored_links
 from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmonic, load_ranks, page_graph, save_ranks
+from lycosa.graph.segments import Segment
 from lycosa.records import Family
 from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_page
 from lycosa.web import BUCKET_BYTES, LinkKind, url_from_key, url_key

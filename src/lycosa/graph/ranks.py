@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
 from lycosa.graph.columns import I64, U64
-from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, Segment, not_usable
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, not_usable
+from lycosa.graph.segments import Segment
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
