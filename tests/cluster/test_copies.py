@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lycosa.crawl import Shard, Totals
-from lycosa.crawl.other_shards import Copies, CopyClaim
+from lycosa.crawl.documents import Copies, CopyClaim
 from lycosa.crawl.stats import Counters
 from lycosa.errors import StoreError
 from lycosa.inspect import explain_url, open_to_read, stats_of

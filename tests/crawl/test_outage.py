@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.outage import LONGEST_S, Outage
+from lycosa.crawl.addresses import LONGEST_S, Outage
 from lycosa.crawl.stats import CrawlStats
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.simweb import AuditRules, SimSettings, SimWeb, audit

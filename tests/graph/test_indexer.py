@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.crawl.stats import folder_bytes
+from lycosa.crawl.progress import folder_bytes
 from lycosa.errors import StoreError
 from lycosa.graph.feed import FeedEntry, FeedEvent, covered_by, entries_after, mark_covered
 from lycosa.graph.index import LIST, LinkIndex, SegmentList, read_list, write_list

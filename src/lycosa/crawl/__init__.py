@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from lycosa.crawl.admission import MAX_MISLED, Admission, EarlyLinks, is_nofollow
     from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
+    from lycosa.crawl.documents import DocumentStore
     from lycosa.crawl.externals import ExternalLinks
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
-    from lycosa.crawl.keeper import Archive, CommittedPage, DocumentStore, PatchedDocument
+    from lycosa.crawl.keeper import Archive, CommittedPage, PatchedDocument
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
@@ -89,9 +90,10 @@ __getattr__ = open_lazily(
         "admission": "MAX_MISLED Admission EarlyLinks is_nofollow",
         "assembly": "loop_parts",
         "committer": "CommitParticipant",
+        "documents": "DocumentStore",
         "externals": "ExternalLinks",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
-        "keeper": "Archive CommittedPage DocumentStore PatchedDocument",
+        "keeper": "Archive CommittedPage PatchedDocument",
         "loop": "Engine",
         "pages": "PageHandler",
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",

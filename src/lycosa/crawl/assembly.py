@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
 from lycosa.crawl.committer import Committer
+from lycosa.crawl.documents import Copies, DocumentStore
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
-from lycosa.crawl.keeper import Archive, DocumentStore, PageKeeper
-from lycosa.crawl.other_shards import Copies
+from lycosa.crawl.keeper import Archive, PageKeeper
 from lycosa.crawl.pages import FailureHandler, HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits

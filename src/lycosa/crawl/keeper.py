@@ -1,7 +1,7 @@
 """The page keeper stores pages, those of first visits and new versions found by revisits: records, rows, documents.
 
 A page is decoded, compared with the documents that are known, analysed only if its document is new, and kept: its WARC
-records (`Archive`), its row and its links in the next commit, each document once (`DocumentStore`). Reading a page is
+records (`Archive`), its row and its links in the next commit, each document once (`crawl.documents`). Reading a page is
 the most expensive part of a crawl. Where no archive is kept (`archive = none`) records have no members and no place,
 and what is known of a page stands in its row alone. `PageKeeper` is called by `crawl.pages` for first visits and by
 `recrawl` for revisits, `Archive` also by the handlers of other requests; nothing here decides what is fetched.
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from lycosa.crawl.committer import CommitParticipant, TextTaker
-from lycosa.crawl.other_shards import Copies
+from lycosa.crawl.committer import TextTaker
+from lycosa.crawl.documents import DocumentStore
 from lycosa.crawl.reading import (
     LeaseAnswer,
     PreparedPage,
@@ -27,41 +27,32 @@ from lycosa.crawl.reading import (
 )
 from lycosa.crawl.seams import Parts, ReadPage, Shard
 from lycosa.frontier import Lease
-from lycosa.records import Family, Request, Response
+from lycosa.records import Request, Response
 from lycosa.store import (
     SELF_CANONICAL,
-    Batch,
     HttpExchange,
     LinkRow,
     OriginalRecord,
     PageRow,
     PatchBase,
     RevisitProfile,
-    State,
-    doc_key,
-    page_at,
     patch_on_read_exchange,
     patched_exchange,
     response_exchange,
     revisit_exchange,
-    unpack_links,
 )
 from lycosa.web import (
-    DIGEST_BYTES,
     MediaKind,
     Page,
     Readable,
     StatementPlace,
     base_url,
-    document_digest,
     pack_statements,
     parse_url,
     payload_sha1,
     url_from_key,
     url_key,
 )
-
-EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
 
 
 class CommittedPage(NamedTuple):
@@ -160,71 +151,6 @@ class Archive:
     def write_row(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
         """Writes the row of the lease's URL; `ticket` stands for the place of its record."""
         self._committer.page(url_key(lease.url), row, ticket)
-
-
-class KnownDocument(NamedTuple):
-    """The digest of a document, and the key of the first URL that had it."""
-
-    digest: bytes
-    key: bytes
-
-
-class DocumentStore(CommitParticipant):
-    """Finds documents by their 64-bit fingerprint and confirms them by their 128-bit digest. It reads the committed
-    state and remembers what is in the open batch; documents of other shards are found by `copies`."""
-
-    def __init__(self, state: State, batch: Batch, copies: Copies | None = None) -> None:
-        self._state, self._batch, self._copies = state, batch, copies
-        self._docs: dict[bytes, bytes] = {}
-        self._pages: dict[bytes, PageRow] = {}
-        self._links: dict[bytes, LinkRow] = {}
-
-    def first_with(self, fingerprint: int) -> KnownDocument | None:
-        """The document of this fingerprint, with the first page that has it."""
-        key = doc_key(fingerprint)
-        row = self._docs.get(key) or self._state.get(Family.DOC, key)
-        return KnownDocument(row[:DIGEST_BYTES], row[DIGEST_BYTES:]) if row else None
-
-    def record_first(self, key: bytes, row: PageRow, links: LinkRow) -> None:
-        """A document seen for the first time, under `key`."""
-        value = row.digest + key
-        self._docs[doc_key(row.fingerprint)] = value
-        self._pages[key], self._links[key] = row, links
-        self._batch.put(Family.DOC, doc_key(row.fingerprint), value)
-
-    def on_stored(self, url: str, row: PageRow) -> None:
-        """A page was stored that is no copy as far as this shard knows: other shards may have the same document."""
-        if self._copies is not None and row.digest != EMPTY_DIGEST and not row.original:
-            self._copies.stored(url, row)
-
-    def on_replaced(self, url: str, key: bytes, row: PageRow) -> None:
-        """The page no longer has the document of its row: others that have it are no copies of this page."""
-        if row.fingerprint and (first := self.first_with(row.fingerprint)) and first.key == key:
-            self._batch.delete(Family.DOC, doc_key(row.fingerprint))
-        if self._copies is not None and row.digest and not row.original:
-            self._copies.gone(url, row)
-
-    def verify_copy(self, url: str, key: bytes, row: PageRow) -> None:
-        """A copy was found unchanged. If its original belongs to another shard, that is asked whether it still is."""
-        first = self.first_with(row.fingerprint)
-        if self._copies is not None and first is not None and first.key == key:
-            self._copies.verify(url, row)
-
-    def page(self, key: bytes) -> PageRow | None:
-        if key in self._pages:
-            return self._pages[key]
-        return page_at(self._state, key)
-
-    def links(self, key: bytes) -> LinkRow | None:
-        if key in self._links:
-            return self._links[key]
-        row = self._state.get(Family.LINK, key)
-        return unpack_links(row) if row else None
-
-    def on_committed(self) -> None:
-        self._docs.clear()
-        self._pages.clear()
-        self._links.clear()
 
 
 class PageKeeper:

@@ -7,12 +7,14 @@ view asks it four times a second, and every commit does. `waits_long` decides wh
 queued has to wait for long.
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 
 import msgspec
 
@@ -30,9 +32,7 @@ from lycosa.crawl.stats import (
     Retry,
     Sample,
     SlowHost,
-    folder_bytes,
     load_timeline,
-    memory_bytes,
 )
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import Frontier, Host, HostPlace, delay_of
@@ -421,3 +421,20 @@ def slowest(hosts: Sequence[Host]) -> tuple[SlowHost, ...]:
     busy = (h for h in hosts if h.row.requests and h.row.queued and not h.row.gave_up)
     asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in busy]
     return tuple(SlowHost(name, mean_s, queued) for mean_s, name, queued in nlargest(SLOWEST_SHOWN, asked))
+
+
+def memory_bytes() -> int:
+    """The resident memory of this process."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def folder_bytes(folder: Path) -> int:
+    """The bytes of the files in a folder."""
+    try:
+        return sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+    except OSError:  # it is gone, or a file of it is, at this moment
+        return 0

@@ -10,12 +10,10 @@ most `MOST_SAMPLES`. When it is full, every second sample goes and the next ones
 a minute and one of a month both fit into one row of the state. `crawl.progress` writes it with its commits.
 """
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -441,20 +439,3 @@ def load_timeline(state: State) -> Timeline:
     """The timeline that a collection keeps; an empty one where there is none."""
     packed = state.get(Family.META, TIMELINE)
     return msgspec.msgpack.decode(packed, type=Timeline) if packed else Timeline()
-
-
-def memory_bytes() -> int:
-    """The resident memory of this process."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):  # another system than Linux
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def folder_bytes(folder: Path) -> int:
-    """The bytes of the files in a folder."""
-    try:
-        return sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
-    except OSError:  # it is gone, or a file of it is, at this moment
-        return 0

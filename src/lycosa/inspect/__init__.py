@@ -29,15 +29,12 @@ if TYPE_CHECKING:
     from lycosa.inspect.sql import SqlQuery
     from lycosa.inspect.status import (
         HostView,
-        explain_url,
         host_named,
         host_retries,
         hosts,
-        known_before,
         open_to_read,
         settings_of,
         shard_of,
-        size_words,
         stats_of,
     )
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
@@ -45,6 +42,7 @@ if TYPE_CHECKING:
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
     from lycosa.inspect.types import TypeFilter, read_type
     from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls, list_urls_after, url_batches
+    from lycosa.inspect.why import explain_url, known_before, size_words
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
 __getattr__ = open_lazily(
@@ -57,13 +55,13 @@ __getattr__ = open_lazily(
         "events": "latest_events",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "HostView host_named host_retries hosts open_to_read settings_of shard_of stats_of explain_url "
-        "known_before size_words",
+        "status": "HostView host_named host_retries hosts open_to_read settings_of shard_of stats_of",
         "tables": "CollectionTable table_named tables_of",
         "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
         "types": "TypeFilter read_type",
         "urls": "KnownUrl KnownUrlFilter UrlListing list_urls list_urls_after url_batches",
+        "why": "explain_url known_before size_words",
     },
 )
 

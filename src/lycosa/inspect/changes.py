@@ -13,7 +13,7 @@ import msgspec
 
 from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError
-from lycosa.inspect.status import explain_url
+from lycosa.inspect.why import explain_url
 from lycosa.records import Family
 from lycosa.recrawl import (
     DAY_S,

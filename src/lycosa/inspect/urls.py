@@ -19,9 +19,10 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import KEY_END, Origin, UrlRow, UrlState, unpack_host
 from lycosa.graph import LinkIndex, current_link_index, referring_pages
 from lycosa.inspect.changes import host_range
-from lycosa.inspect.status import failure_words, retry_entries
+from lycosa.inspect.status import retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
 from lycosa.inspect.types import TypeFilter, read_type
+from lycosa.inspect.why import failure_words
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
 from lycosa.web import (

@@ -2,7 +2,7 @@
 
     page  url key                       → PageRow
     doc   fingerprint (8 bytes)         → digest (16 bytes) · url key of the first page with this document
-    doc   claimed: bucket · digest      → the first page of all shards with it (`crawl.other_shards`)
+    doc   claimed: bucket · digest      → the first page of all shards with it (`crawl.documents`)
     link  url key                       → LinkRow: the links that are followed, as written, with kinds and anchor texts
 
 Written by the crawl in the commit that ends with a URL, read by it and by whoever looks at a collection.
