@@ -11,8 +11,10 @@ release = __version__
 copyright = "The authors of Lycosa"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["site"]
+exclude_patterns = ["site", "style"]
 html_theme = "furo"
+html_static_path = ["style"]
+html_css_files = ["book.css"]
 html_title = f"Lycosa {__version__}"
 html_copy_source = False
 html_show_sphinx = False

@@ -14,7 +14,7 @@ from proof.experiment import Experiment
 KINDS = {"lab": "experiment", "bench": "benchmark"}  # folder of `proof` → what one of its modules is called
 
 # The scenarios of a comparison of crawlers, by the benchmarks that they are.
-SCENARIOS = {"deep": "peers", "broad": "wide", "big-frontier": "frontier", "resume": "start", "floor": "site"}
+SCENARIOS = {"deep": "peers", "big-frontier": "frontier", "resume": "start", "floor": "site"}
 
 
 def names(kind: str) -> list[str]:

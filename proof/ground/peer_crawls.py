@@ -135,8 +135,7 @@ PEERS = {
 NOT_TO_BE_HAD = {
     "Nutch": "Maven Central has its core (org.apache.nutch:nutch:1.22) and none of the plugins by which it fetches and "
     "parses: protocol-http, protocol-httpclient, lib-http and parse-html 1.22 were asked for, as was its archive `bin`",
-    "BUbiNG": "it asks a host over one connection, and this is one host; it starts with sux4j 4.2.0 in place of the "
-    "4.3.0 that Maven Central lacks, but no benchmark with many hosts has it yet",
+    "BUbiNG": "it asks a host over one connection, and this is one host: the benchmark `broad` has it",
 }
 
 

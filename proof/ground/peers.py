@@ -25,6 +25,7 @@ CACHE = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-
 INSTALL_S = 3_600.0  # a crawler with three hundred crates, on a busy machine
 SCRAPY = "scrapy==2.*"
 HERITRIX = "3.13.0"
+BUBING = "0.9.15"
 KATANA = "github.com/projectdiscovery/katana@v1.6.1"
 SPIDER = "2.53.9"
 CRAWLEE = "crawlee[parsel]==1.*"
@@ -42,24 +43,27 @@ path = "{Path(__file__).with_name("spider_peer.rs")}"
 [dependencies]
 spider = {{ version = "={SPIDER}", default-features = false, features = ["sync", "reqwest_rustls_tls"] }}
 """
-# Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>lycosa</groupId><artifactId>peers</artifactId><version>1</version>
-  <dependencyManagement><dependencies>
-    <dependency><groupId>com.sleepycat</groupId><artifactId>je</artifactId><version>18.3.12</version></dependency>
-  </dependencies></dependencyManagement>
-  <dependencies>
-    <dependency>
-      <groupId>org.archive.heritrix</groupId><artifactId>heritrix-engine</artifactId><version>{HERITRIX}</version>
-    </dependency>
-  </dependencies>
+  <dependencyManagement><dependencies><dependency>{instead}</dependency></dependencies></dependencyManagement>
+  <dependencies><dependency>{wanted}
+    <exclusions><exclusion><groupId>sun.jdk</groupId><artifactId>tools</artifactId></exclusion></exclusions>
+  </dependency></dependencies>
 </project>
 """
 
 HERITRIX_JOB = Path(__file__).with_name("heritrix_job.xml")
+BUBING_PROPERTIES = Path(__file__).with_name("bubing.properties")
 HEAP = "-Xmx1g"  # four times what Heritrix's own script gives it
 _RULES = "org.archive.modules.deciderules"
+_WARNINGS = """<configuration>
+  <appender name="errors" class="ch.qos.logback.core.ConsoleAppender">
+    <target>System.err</target><encoder><pattern>%level %logger{0}: %msg%n</pattern></encoder>
+  </appender>
+  <root level="ERROR"><appender-ref ref="errors"/></root>
+</configuration>
+"""
 _QUIET = "handlers=java.util.logging.ConsoleHandler\njava.util.logging.ConsoleHandler.level=WARNING\n"
 
 SCRAPY_SPIDER = Path(__file__).with_name("scrapy_spider.py")
@@ -115,15 +119,29 @@ def scrapy() -> Path:
 
 
 def heritrix() -> Path:
-    """The folder of Heritrix's jars."""
+    """The folder of Heritrix's jars. It names a release of Berkeley DB that only its maker has: a later one serves."""
+    return _jars("heritrix", f"org.archive.heritrix:heritrix-engine:{HERITRIX}", "com.sleepycat:je:18.3.12")
+
+
+def bubing() -> Path:
+    """The folder of BUbiNG's jars. It names a release of sux4j that the registry lacks: the one before it serves."""
+    return _jars("bubing", f"it.unimi.di.law:bubing:{BUBING}", "it.unimi.dsi:sux4j:4.2.0")
+
+
+def _jars(name: str, wanted: str, instead: str) -> Path:
+    """The folder of the jars of a package (GROUP:ARTIFACT:VERSION), one of them in another version than it names."""
     if shutil.which("java") is None:
-        raise LycosaError("Heritrix needs java, and there is no java on the path")
+        raise LycosaError(f"{name} needs java, and there is no java on the path")
 
     def install(folder: Path) -> None:
-        (folder / "pom.xml").write_text(_POM)
+        (folder / "pom.xml").write_text(_POM.format(wanted=coordinates(wanted), instead=coordinates(instead)))
         _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=."], cwd=folder)
 
-    return _installed(f"heritrix-{HERITRIX}", "mvn", install)
+    def coordinates(words: str) -> str:
+        group, artifact, version = words.split(":")
+        return f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+
+    return _installed(f"{name}-{wanted.rpartition(':')[2]}", "mvn", install)
 
 
 def katana() -> Path:
@@ -230,18 +248,20 @@ class HeritrixJob(NamedTuple):
     delay_s: float = 0.0
     seconds: int = 0  # 0: to the end
     any_host: bool = False
+    more_seeds: tuple[str, ...] = ()
 
     def beans(self) -> str:
         """The job as Heritrix reads it."""
         values = {
             "start": self.start,
+            "seeds": "\n".join([self.start, *self.more_seeds]),
             "scope": f"{_RULES}.AcceptDecideRule" if self.any_host else f"{_RULES}.surt.SurtPrefixedDecideRule",
             "threads": self.transfers,
             "queues": self.per_host,
             "delay_ms": round(1000 * self.delay_s),
             "seconds": self.seconds,
         }
-        texts = {name: escape(str(value), {'"': "&quot;"}) for name, value in values.items()}
+        texts = {name: escape(str(value), {'"': "&quot;", "\n": "&#10;"}) for name, value in values.items()}
         return Template(HERITRIX_JOB.read_text()).substitute(texts)
 
 
@@ -256,12 +276,56 @@ def heritrix_command(job: HeritrixJob, folder: Path, names: Mapping[str, str] | 
     login.write_text(f"race:{secrets.token_urlsafe(24)}\n")
     java = ["java", HEAP, "-cp", f"{heritrix()}/*", f"-Dheritrix.home={folder}"]
     if names is not None:
-        known = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1", **names}
-        (folder / "hosts").write_text("".join(f"{address} {name}\n" for name, address in known.items()))
-        java.append(f"-Djdk.net.hosts.file={folder / 'hosts'}")
+        java.append(f"-Djdk.net.hosts.file={hosts_file(folder, names)}")
     web = ["--web-admin", f"@{login}", "--web-bind-hosts", "127.0.0.1", "--web-port", "0"]
     quiet = ["--logging-properties", str(folder / "logging.properties")]
     return [*java, "org.archive.crawler.Heritrix", "--jobs-dir", str(jobs), "--run-job", "race", *web, *quiet]
+
+
+class BubingJob(NamedTuple):
+    """What BUbiNG is to crawl: a file of seeds, by so many threads, and the pause of a host.
+
+    It does not end by itself, and insists on a port for its management, which is on loopback.
+    """
+
+    seeds: Path
+    transfers: int
+    delay_s: float
+    management_port: int
+
+
+def bubing_command(job: BubingJob, folder: Path, names: Mapping[str, str]) -> list[str]:
+    """Writes the properties into `folder`; the command, to be started there. `names`: the addresses of hosts."""
+    values = {
+        "folder": folder,
+        "seeds": job.seeds,
+        "threads": job.transfers,
+        "delay_ms": round(1000 * job.delay_s),
+    }
+    (folder / "properties").write_text(Template(BUBING_PROPERTIES.read_text()).substitute(values))
+    (folder / "logback.xml").write_text(_WARNINGS)
+    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.net")]
+    management = {"port": job.management_port, "host": "127.0.0.1", "ssl": "false", "authenticate": "false"}
+    options = {
+        "logback.configurationFile": folder / "logback.xml",
+        "jdk.net.hosts.file": hosts_file(folder, names),
+        "java.net.preferIPv4Stack": "true",
+        "jgroups.bind_addr": "127.0.0.1",
+        "java.rmi.server.hostname": "127.0.0.1",
+        **{f"com.sun.management.jmxremote.{name}": value for name, value in management.items()},
+    }
+    java = ["java", HEAP, *opened, *(f"-D{name}={value}" for name, value in options.items()), "-cp", f"{bubing()}/*"]
+    agent = ["it.unimi.di.law.bubing.Agent", "-g", "race", "-n", "-P", str(folder / "properties"), "agent"]
+    quiet = ["sh", "-c", 'exec "$@" 2>messages', "sh"]  # it prints the header of every answer
+    return [*quiet, *java, *agent]
+
+
+def hosts_file(folder: Path, names: Mapping[str, str]) -> Path:
+    """Writes the addresses of hosts as Java reads them, also with the dot behind that BUbiNG asks with."""
+    known = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1", **names}
+    file = folder / "hosts"
+    file.write_text("".join(f"{address} {name} {name}.\n" for name, address in known.items()))
+    return file
 
 
 def scrapy_command(start: str, settings: Mapping[str, object], names: Path | None = None) -> list[str]:

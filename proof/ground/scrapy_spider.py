@@ -1,8 +1,8 @@
 """The spider that Scrapy runs beside Lycosa, as a script, by a Python that has Scrapy and need not have Lycosa.
 
-python scrapy_spider.py START SETTINGS [NAMES]: follows all links and keeps nothing. SETTINGS are Scrapy's as a JSON
-object, beside those that hold for every race; NAMES is a JSON file with the addresses of the hosts. Without NAMES the
-spider stays on the host of START.
+python scrapy_spider.py START SETTINGS [NAMES]: follows all links and keeps nothing. START is a URL, or several with
+spaces between them; SETTINGS are Scrapy's as a JSON object, beside those that hold for every race; NAMES is a JSON file
+with the addresses of the hosts. Without NAMES the spider stays on the host of START.
 """
 
 import json
@@ -37,7 +37,7 @@ def main() -> None:
     start, settings, *names = sys.argv[1:]
     process = CrawlerProcess(ALWAYS | json.loads(settings))
     hosts = {} if names else {"allowed_domains": [urlsplit(start).hostname]}
-    process.crawl(LinkSpider, start_urls=[start], **hosts)
+    process.crawl(LinkSpider, start_urls=start.split(), **hosts)
     for file in names:
         dnscache.update(json.loads(Path(file).read_text()))
     process.start()

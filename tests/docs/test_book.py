@@ -1,5 +1,7 @@
 """The book: it builds without a warning, its search finds what is in it, and its reference pages are current."""
 
+import html
+import re
 import runpy
 import subprocess
 import sys
@@ -24,4 +26,9 @@ def test_book_builds_without_a_warning(tmp_path: Path) -> None:
     built = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert "heat" in (tmp_path / "html" / "searchindex.js").read_text()
-    assert (tmp_path / "html" / "howto" / "archive.html").is_file()
+    for page in (REPOSITORY / "docs").rglob("*.md"):
+        place = page.relative_to(REPOSITORY / "docs").with_suffix(".html")
+        heading = next(line[2:] for line in page.read_text().splitlines() if line.startswith("# "))
+        words = re.sub(r"[`*]|\[|\]\([^)]*\)", "", heading)
+        title = html.unescape((tmp_path / "html" / place).read_text().partition("<title>")[2].partition("</title>")[0])
+        assert title.startswith(words.replace("'", "’")), f"{place} is not the page that {page} is: {title}"

@@ -42,6 +42,26 @@ def test_heritrix_job_stays_on_the_host_of_its_start_unless_told() -> None:
     assert "SurtPrefixedDecideRule" not in anywhere
 
 
+def test_heritrix_job_of_many_seeds_names_each_on_a_line_of_its_own() -> None:
+    job = peers.HeritrixJob("http://h0.sim/", 1, more_seeds=("http://h1.sim/", "http://h2.sim/"))
+    assert properties(job, "seeds")["value"] == "http://h0.sim/\nhttp://h1.sim/\nhttp://h2.sim/"
+
+
+def test_bubing_command_has_its_pause_and_seeds_and_no_connection_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "bubing", lambda: Path("/jars"))
+    job = peers.BubingJob(tmp_path / "seeds", 300, 1.5, management_port=4711)
+    command = peers.bubing_command(job, tmp_path, {"h0.sim": "127.1.0.1"})
+    written = dict(
+        line.split("=", 1) for line in (tmp_path / "properties").read_text().splitlines() if not line.startswith("#")
+    )
+    assert {written["schemeAuthorityDelay"], written["ipDelay"]} == {"1500ms"}
+    assert (written["seed"], written["fetchingThreads"]) == (f"file:{tmp_path / 'seeds'}", "300")
+    assert written["keepAliveTime"] == "0"
+    assert f"-Djdk.net.hosts.file={tmp_path / 'hosts'}" in command and str(tmp_path / "properties") in command
+
+
 def test_heritrix_command_has_its_job_names_and_a_password_nobody_else_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +69,7 @@ def test_heritrix_command_has_its_job_names_and_a_password_nobody_else_reads(
     job = peers.HeritrixJob("http://h0.sim/", 10)
     command = peers.heritrix_command(job, tmp_path, {"h0.sim": "127.1.0.1"})
     assert (tmp_path / "jobs" / "race" / "crawler-beans.cxml").read_text() == job.beans()
-    assert "127.1.0.1 h0.sim\n" in (tmp_path / "hosts").read_text()
+    assert "127.1.0.1 h0.sim h0.sim.\n" in (tmp_path / "hosts").read_text()
     assert stat.S_IMODE((tmp_path / "login").stat().st_mode) == 0o600
     assert (tmp_path / "login").read_text().strip() not in " ".join(command)
 
