@@ -41,7 +41,7 @@ def test_hooks_see_every_request_and_the_archive_has_what_they_add(tmp_path: Pat
         site = SmallSiteWithHeaders(answer)
         now = asyncio.get_running_loop().time
         async with Crawl(FIRST, into=tmp_path / "c", downloader=site, now=now, allow_private=True, mine="off") as crawl:
-            crawl.engine.prepare_requests(NamedKind())
+            crawl.engine.features.prepare_requests(NamedKind())
             await crawl.finish()
         return site.kinds
 

@@ -77,8 +77,8 @@ def test_orders_after_new_settings_are_for_the_run_that_continues(tmp_path: Path
     assert [each["action"] for each in events(tmp_path, "steered")] == ["pause", "set"]
 
     def continued(running: Crawl) -> None:
-        running.engine.continue_run(is_paused=True)
-        assert running.engine.is_paused
+        running.engine.orders.continue_run(is_paused=True)
+        assert running.engine.orders.is_paused
 
     assert crawl(WEB, tmp_path, begin=continued).ended_by == NEW_SETTINGS
     assert events(tmp_path, "steered")[-1]["settings"] == {"pages": 30}

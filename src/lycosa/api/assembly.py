@@ -95,55 +95,55 @@ def assemble_engine(
 ) -> Engine:
     """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
     engine = Engine(loop_parts(collection, settings, parts, is_restart=is_restart, recrawl=recrawl))
-    pages, downloader = engine.pages, parts.downloader
+    pages, features, downloader = engine.pages, engine.features, parts.downloader
     # A pipeline that drops a page has a say in its links: none may be followed before.
     can_be_early = not parts.pipelines and reads_links_as_usual(parts.analysers)
     if settings.eager and can_be_early and isinstance(downloader, Watchable):
-        engine.observe(EarlyLinks(engine.shard, pages.admission))
+        features.observe(EarlyLinks(engine.shard, pages.admission))
         downloader.watch(engine.on_arriving)
     # The limit of pages of a host counts requests in flight, so a table request would use up a page.
     has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
     wants_tables = settings.tables == "always" or (settings.tables == "auto" and not has_page_limit)
     if wants_tables and not parts.pipelines:
         tables = LinkTables(engine.shard, pages)
-        engine.observe(tables)
-        engine.handle(RequestKind.TABLE, tables)
+        features.observe(tables)
+        features.handle(RequestKind.TABLE, tables)
     if settings.request_log:
         log = RequestWriter(Path(settings.request_log), engine.shard)
-        engine.observe(log)
+        features.observe(log)
         engine.committer.join(log)
     externals = LazyHandler(partial(_externals, engine))  # a run before may have left some
-    engine.handle(RequestKind.EXTERNAL, externals)
+    features.handle(RequestKind.EXTERNAL, externals)
     if settings.external:
-        engine.observe(externals.handler)
+        features.observe(externals.handler)
     requisites = LazyHandler(partial(_requisites, engine))  # a run before may have left some
-    engine.handle(RequestKind.REQUISITE, requisites)
+    features.handle(RequestKind.REQUISITE, requisites)
     if settings.requisites:
         if settings.archive == "none":
             raise PartError("requisites are for an archive that shows pages: leave out --requisites or --archive none")
-        engine.observe(requisites.handler)
+        features.observe(requisites.handler)
     if settings.render != "never":
         from lycosa.render import Rendering, require_browser  # lazy: a browser, which most crawls do without
 
         rendering = Rendering(engine, requisites.handler, require_browser())
-        engine.convert(rendering)
-        engine.companions.append(rendering)
+        features.convert(rendering)
+        features.companions.append(rendering)
     notifier = None
     if settings.webhook or settings.atom or settings.apprise:
         from lycosa.notify import make_notifier  # lazy: only where somebody is to be told
 
         notifier = make_notifier(engine.shard, parts)
         engine.committer.join(notifier)
-        engine.companions.append(notifier)
+        features.companions.append(notifier)
     revisits = LazyHandler(partial(_revisits, engine, notifier.take if notifier else None))
-    engine.handle(RequestKind.REVISIT, revisits)
+    features.handle(RequestKind.REVISIT, revisits)
     if recrawl is not None or settings.keep_fresh:
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
 
         share = parts.other_shards.share if parts.other_shards is not None else lambda: 1.0
         feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl, share)
-        engine.add_source(feeder)
-        engine.observe(feeder)
+        features.add_source(feeder)
+        features.observe(feeder)
         engine.committer.join(feeder)
     if settings.has_sessions:
         from lycosa.sessions import add_sessions  # lazy: for crawls that send credentials

@@ -253,7 +253,7 @@ class Crawl:
         wanted = [url for url in parsed if url is not None]
         refuse_private(wanted, self.settings, self.into)
         refuse_forgotten(wanted, self.into)
-        return self.engine.add(wanted)
+        return self.engine.intake.add(wanted)
 
     def stats(self) -> CrawlStats:
         return self.engine.stats()
@@ -287,7 +287,7 @@ class Crawl:
             raise _not_begun()
         if not self._is_read:
             self._is_read = True
-            self.engine.listen(self._hear)
+            self.engine.features.listen(self._hear)
         while not self._pages and not self._task.done():
             self.engine.waits_for_consumer = False
             self._news.clear()

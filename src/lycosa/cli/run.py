@@ -224,7 +224,7 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
     view = view_on(sys.stderr, quiet=job.quiet)
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
         if before is not None:
-            crawl.engine.continue_run(is_paused=before.is_paused)
+            crawl.engine.orders.continue_run(is_paused=before.is_paused)
         freeze_garbage_collector()
         return_large_blocks()
         _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
@@ -235,18 +235,18 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
             if shower is not None:
                 shower.cancel()
             view.close()
-    for companion in crawl.engine.companions:
+    for companion in crawl.engine.features.companions:
         if left := companion.leftover():
             _warn(left)
     following = crawl.following
     if following is not None and not following.is_complete:
         _warn_if_index_is_behind(job)
-    ended_by, changed = crawl.engine.stopped_by, crawl.engine.new_settings
+    ended_by, changed = crawl.engine.stopped_by, crawl.engine.orders.new_settings
     if ended_by == NEW_SETTINGS and not job.quiet:
         view.note(f"continuing with {', '.join(f'{name} = {value}' for name, value in changed.items())}")
     elif following is not None and following.is_hurried:
         ended_by = "interrupted"
-    return stats, ended_by, RunBefore(changed, crawl.engine.is_paused)
+    return stats, ended_by, RunBefore(changed, crawl.engine.orders.is_paused)
 
 
 def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:

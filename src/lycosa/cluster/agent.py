@@ -349,7 +349,7 @@ class Agent:
                 self._update_leaving()
                 self.exchange.admit_own(engine.receive)
                 # The owner of a seed may have been restored from a checkpoint that did not have it yet.
-                engine.add([seed for seed in engine.seeds if self.owns(seed.host)])
+                engine.intake.add([seed for seed in engine.seeds if self.owns(seed.host)])
                 engine.on_located(self._addresses.wake_all())
         elif after is not None and after.epoch == hosts.table.epoch + 1:
             handover_round = orders.last_incarnation if self._has_checkpoints else 0

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from lycosa.crawl.documents import DocumentStore
     from lycosa.crawl.externals import ExternalLinks
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
+    from lycosa.crawl.intake import (
+        EVERY,
+        INBOX_FOLDER,
+        AddedUrl,
+        Inbox,
+        literal_hosts,
+        refuse_forgotten,
+        refuse_private,
+    )
     from lycosa.crawl.keeper import Archive, CommittedPage, PatchedDocument
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.pages import PageHandler
@@ -42,16 +51,9 @@ if TYPE_CHECKING:
     )
     from lycosa.crawl.request_log import RequestWriter
     from lycosa.crawl.requeue import (
-        EVERY,
-        INBOX_FOLDER,
         JUDGED_BY_KEY,
         JUDGED_BY_NOTHING,
-        AddedUrl,
-        Inbox,
-        literal_hosts,
         page_of_requisite,
-        refuse_forgotten,
-        refuse_private,
     )
     from lycosa.crawl.requisites import Requisites
     from lycosa.crawl.seams import (
@@ -93,6 +95,7 @@ __getattr__ = open_lazily(
         "documents": "DocumentStore",
         "externals": "ExternalLinks",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
+        "intake": "EVERY INBOX_FOLDER AddedUrl Inbox literal_hosts refuse_forgotten refuse_private",
         "keeper": "Archive CommittedPage PatchedDocument",
         "loop": "Engine",
         "pages": "PageHandler",
@@ -101,8 +104,7 @@ __getattr__ = open_lazily(
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
-        "requeue": "EVERY INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING AddedUrl Inbox literal_hosts "
-        "page_of_requisite refuse_forgotten refuse_private",
+        "requeue": "JUDGED_BY_KEY JUDGED_BY_NOTHING page_of_requisite",
         "requisites": "Requisites",
         "seams": "AnswerConverter CopyClaim FetchObserver OtherShards Parts ReadPage RequestHandler RequestHook "
         "RunCompanion Shard Statistics UrlSource",

@@ -11,37 +11,25 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from lycosa.crawl.assembly import LoopParts
-from lycosa.crawl.committer import COMMIT_AGAIN_S, TextTaker
-from lycosa.crawl.keeper import Listener
+from lycosa.crawl.committer import COMMIT_AGAIN_S
+from lycosa.crawl.features import Features
+from lycosa.crawl.intake import Intake, OrderTaker
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.reader_threads import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
-from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost, set_intervals
-from lycosa.crawl.seams import (
-    AnswerConverter,
-    CopyClaim,
-    Fetch,
-    FetchObserver,
-    ReadPage,
-    RequestHandler,
-    RequestHook,
-    RunCompanion,
-    UrlSource,
-)
+from lycosa.crawl.requeue import readmit_links, requeue_lost
+from lycosa.crawl.seams import CopyClaim, Fetch, ReadPage
 from lycosa.crawl.stats import CrawlStats
-from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
-from lycosa.errors import SettingsError
-from lycosa.frontier import ForwardedUrl, Lease, Origin, RequestKind
+from lycosa.crawl.steering import NEW_SETTINGS
+from lycosa.frontier import ForwardedUrl, Lease
 from lycosa.records import Failure, Request, Response
 from lycosa.web import Steps, Url
 
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-ADDED_PER_TURN = 500  # URLs of a list taken in before the loop gets a turn
 BY_USER = frozenset({"interrupted", "stopped"})  # reasons to stop after which nobody wants to wait
 LINKS_AT_ONCE = 1_000  # a page with more of them is taken in step by step
 
@@ -63,7 +51,7 @@ class Engine:
                 yield from self._lease_idle_slots()
                 return
             yield lease
-        self._plan_turn()  # before the next ones the event loop has its turn
+        self.wake()  # before the next ones the event loop has its turn
 
     def _fetch(self, lease: Lease) -> None:
         """3. Fetch (`fetch`): the handler of this kind makes the request, the downloader sends it, and the answer comes
@@ -81,7 +69,8 @@ class Engine:
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
         answer = LeaseAnswer(lease, request, response, self.now_unix())
-        if self._converter is None or not self._converter.take(answer):
+        converter = self.features.converter
+        if converter is None or not converter.take(answer):
             self._readers.arrived(answer)  # it comes to `_take`, in order
 
     def on_converted(self, answer: LeaseAnswer) -> None:
@@ -123,7 +112,7 @@ class Engine:
             self._commit_if_full()
         except Exception as error:
             self.fail(error)
-        self._plan_turn()
+        self.wake()
         self._changed.set()
 
     def _read(self, answer: LeaseAnswer) -> ReadPage | None:
@@ -158,17 +147,17 @@ class Engine:
         self.frontier, self.counters, self.events = parts.shard.frontier, parts.shard.counters, parts.shard.events
         self.committer, self._background = parts.shard.committer, parts.shard.background
         self.now, self.now_unix, self._loop = parts.shard.now, parts.shard.now_unix, asyncio.get_running_loop()
-        self.pages, self.host_rules, self._handlers = parts.pages, parts.host_rules, parts.handlers
+        self.pages, self.host_rules, self.limits = parts.pages, parts.host_rules, parts.limits
+        self.features = Features(self.shard, parts.pages, parts.limits, parts.handlers)
+        self._handlers, self._observers = self.features.handlers, self.features.observers
+        self._sources, self._companions = self.features.sources, self.features.companions
         self._addresses, self._other_shards, self._copies = parts.addresses, parts.given.other_shards, parts.copies
-        self._traps, self._inbox, self._in_flight = parts.traps, parts.inbox, parts.in_flight
-        self.limits, self._reporter = parts.limits, parts.reporter
+        self._traps, self._in_flight, self._reporter = parts.traps, parts.in_flight, parts.reporter
+        self.orders = OrderTaker(self.shard, parts.reporter, self)
+        self.intake = Intake(self.shard, parts.inbox, self._sources, commit=self._commit, wake=self.wake)
         self._addresses.on_located, self._background.on_turn_done = self.on_located, self._after_background
         is_virtual = parts.given.now is not None
         self._readers = ReaderThreads(self.shard.reader, self._take, threads=parts.threads, is_virtual=is_virtual)
-        self._observers: list[FetchObserver] = []
-        self._converter: AnswerConverter | None = None
-        self._sources: list[UrlSource] = []
-        self.companions: list[RunCompanion] = []
         self._is_endless = parts.is_endless
         self._turn_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
@@ -177,51 +166,10 @@ class Engine:
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self._deferred: list[LeaseAnswer] = []
         self.waits_for_consumer = False  # The consumer of pages is slower than the crawl.
-        self._steering = Steering(self.collection.path)
-        self.new_settings: dict[str, Any] = {}  # Those with which the runner continues after `NEW_SETTINGS`.
-        self._is_continued = False
         self.on_commit: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"
-
-    # what hangs on it (`crawl.seams`, put together in `api.assembly`)
-
-    def handle(self, kind: RequestKind, handler: RequestHandler) -> None:
-        """Register the handler of a kind of request, in place of the one before."""
-        self._handlers[kind] = handler
-
-    def wrap_handlers(self, wrap: Callable[[RequestHandler], RequestHandler]) -> None:
-        """Put something before the handlers of all kinds of requests that are registered."""
-        for kind, handler in self._handlers.items():
-            self._handlers[kind] = wrap(handler)
-
-    def observe(self, observer: FetchObserver) -> None:
-        """Register an observer of every fetch from now on."""
-        self._observers.append(observer)
-
-    def convert(self, converter: AnswerConverter) -> None:
-        """Register what turns answers into others before they are read."""
-        self._converter = self.limits.converter = converter
-
-    def prepare_requests(self, hook: RequestHook) -> None:
-        """Register a hook that has its say in every request from now on."""
-        self.pages.requests.hooks.append(hook)
-
-    def add_source(self, source: UrlSource) -> None:
-        """Register a source of URLs beside those that pages link to."""
-        self._sources.append(source)
-
-    def listen(self, listener: Listener) -> None:
-        """Register a listener, called for every page once it is committed."""
-        self.pages.keeper.listeners.append(listener)
-        self.shard.reader.wants_main = True
-
-    def hand_texts(self, taker: TextTaker) -> None:
-        """Register who takes the main texts of pages, as far as they cost no second parse."""
-        self.pages.keeper.text_taker = taker
-        self.shard.reader.wants_main = True
-        self.committer.join(taker)
 
     def on_arriving(self, request: Request, response: Response) -> None:
         """A part of a slow response has come: the observers need not wait for the rest."""
@@ -230,36 +178,35 @@ class Engine:
             with self._errors_end_crawl():
                 for observer in self._observers:
                     observer.arriving(fetch.lease, response)
-            self._plan_turn()
+            self.wake()
 
     # beginning and end
 
     async def run(self) -> CrawlStats:
         """Crawls until nothing is left, a limit is reached or the crawl is stopped; commits; tells how it went."""
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
-        if not self._is_continued:
-            self._steering.discard()
+        self.orders.begin()
         try:
             requeue_lost(self.shard)
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
-            for companion in self.companions:
+            for companion in self._companions:
                 companion.begin()
             for source in self._sources:
                 await source.begin()
             if not self.frontier.only_due:
-                await self._add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
-                await self._take_in_inbox()
+                await self.intake.add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
+                await self.intake.take_in_inbox()
                 readmit_links(self.shard, self._commit)
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
-            self._plan_turn()
+            self.wake()
             try:
                 await self._finished.wait()
             finally:
                 ticker.cancel()
             await self._wind_down()
-            for companion in self.companions:
+            for companion in self._companions:
                 await companion.finish(is_hurried=self._stopping in BY_USER)
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
@@ -268,7 +215,7 @@ class Engine:
             self.linker.close()
             for source in self._sources:
                 source.close()
-            for companion in self.companions:
+            for companion in self._companions:
                 companion.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
@@ -282,7 +229,7 @@ class Engine:
         """Lets what is in flight end, commits and finishes; a second call cancels what is in flight."""
         if self._stopping:
             self._cancel_all()
-            for companion in self.companions:
+            for companion in self._companions:
                 companion.hurry()
         # Whoever ends a crawl that is about to continue with other settings does not want it to continue.
         self._stopping = reason if self._stopping in ("", NEW_SETTINGS) else self._stopping
@@ -327,74 +274,8 @@ class Engine:
 
     def _cancel_all(self) -> None:
         self.downloader.cancel_all()
-        if self._converter is not None:
-            self._converter.cancel_all()
-
-    # URLs from outside
-
-    def add(self, urls: Sequence[Url]) -> int:
-        """Takes in URLs that the user asks for, whatever the scope; their hosts become part of it."""
-        if not urls:
-            return 0
-        if self.committer.has_failed:  # the batch is half written: they are taken in after it
-            self._inbox.put(url.href for url in urls)
-            return 0
-        self.shard.link_filter.widen(urls)
-        new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.SEED))
-        new += requeue_failed(self.shard, urls)
-        self._plan_turn()
-        return new
-
-    async def _add_all(self, urls: Sequence[Url]) -> None:
-        """As `add`, of lists that may be long: they are taken in slice by slice, each with a commit of its own."""
-        for start in range(0, len(urls), ADDED_PER_TURN):
-            self.add(urls[start : start + ADDED_PER_TURN])
-            if len(urls) >= ADDED_PER_TURN:
-                self._commit()
-                await asyncio.sleep(0)
-
-    async def _take_in_inbox(self) -> None:
-        for added in self._inbox.take():
-            await self._add_all([one.url for one in added])
-            if not self.committer.has_failed and set_intervals(self.committer.batch, added):
-                for source in self._sources:
-                    source.intervals_set()
-            if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
-                break
-
-    # orders of whoever watches
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether somebody has paused it."""
-        return self._reporter.is_paused
-
-    def continue_run(self, *, is_paused: bool) -> None:
-        """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
-        meanwhile. To be called before `run`."""
-        self._is_continued, self._reporter.is_paused = True, is_paused
-
-    def _take_orders(self) -> None:
-        orders = self._steering.take()
-        while not self._stopping and (order := next(orders, None)):  # others are left to a run that continues
-            self._obey(order)
-
-    def _obey(self, order: Order) -> None:
-        """Does what an order asks for (`crawl.steering`)."""
-        self.events.write("steered", action=order.action, origin=order.origin, settings=order.settings)
-        if order.action == "stop":
-            self.stop("stopped")
-        elif order.action == "set":
-            try:
-                self.settings.replace(**order.settings)
-            except SettingsError as error:  # whoever gave it has checked it; it may be of another version
-                self.events.write("not-steered", reason=str(error))
-                return
-            self.new_settings = order.settings
-            self.stop(NEW_SETTINGS)
-        else:
-            self._reporter.is_paused = order.action == "pause"
-            self._plan_turn()
+        if self.features.converter is not None:
+            self.features.converter.cancel_all()
 
     # other shards
 
@@ -405,7 +286,7 @@ class Engine:
         if self._copies is not None:
             self._copies.take([one for one in messages if isinstance(one, CopyClaim)])
         accept_urls(self.shard, self._traps, [one for one in messages if isinstance(one, ForwardedUrl)])
-        self._plan_turn()
+        self.wake()
         return True
 
     def run_between_pages(self, action: Callable[[], None]) -> bool:
@@ -414,7 +295,7 @@ class Engine:
             return False
         with self._errors_end_crawl():
             action()
-        self._plan_turn()
+        self.wake()
         return True
 
     def hosts_in_flight(self) -> set[str]:
@@ -433,22 +314,19 @@ class Engine:
         self.collection.commit(batch)
         self.frontier.load(self.now())
         self.events.write("moved", lost=len(leaving_buckets), came=len(arriving_hosts))
-        self._plan_turn()
+        self.wake()
         return True
 
     def on_located(self, names: list[str]) -> None:
         """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
             self.frontier.on_resolved(name, self.now())
-        self._plan_turn()
-
-    def wake(self) -> None:
-        """Something has changed outside: there may be more to do."""
-        self._plan_turn()
+        self.wake()
 
     # turns of the loop
 
-    def _plan_turn(self) -> None:
+    def wake(self) -> None:
+        """Something has changed: the loop looks for work when the event loop turns next."""
         if self._turn_handle is None:
             self._turn_handle = self._loop.call_soon(self._turn)
 
@@ -471,7 +349,7 @@ class Engine:
     def _lease_idle_slots(self) -> Iterator[Lease]:
         """The frontier has nothing to give now: slots that would stand idle are for what observers want to fetch."""
         if self.frontier.leasing.has_more:
-            self._plan_turn()
+            self.wake()
             return
         for observer in self._observers:
             leases = observer.idle()
@@ -487,7 +365,7 @@ class Engine:
             self._wake_handle = None
         at = self.frontier.scheduler.next_wake()
         if at is not None:
-            self._wake_handle = self._loop.call_later(max(0.0, at - self.now()), self._plan_turn)
+            self._wake_handle = self._loop.call_later(max(0.0, at - self.now()), self.wake)
 
     async def _tick(self) -> None:
         """Commits what has gathered, looks into the inbox, watches the limits."""
@@ -497,8 +375,8 @@ class Engine:
             with self._errors_end_crawl():
                 if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
                     next_inbox = self.now() + INBOX_EVERY_S
-                    await self._take_in_inbox()
-                self._take_orders()
+                    await self.intake.take_in_inbox()
+                self.orders.obey()
                 if not self.committer.has_failed and not self._stopping:
                     for source in self._sources:
                         source.feed()
@@ -507,7 +385,7 @@ class Engine:
                 if limit and not self._stopping:
                     self.stop(limit)
                 self._check_end()
-                self._plan_turn()
+                self.wake()
 
     def _put_back(self, lease: Lease, response: Response) -> None:
         """A request was cancelled: its URL is still queued, and goes first."""
@@ -521,7 +399,7 @@ class Engine:
             return
         with self._errors_end_crawl():
             self._commit_if_full()
-        self._plan_turn()
+        self.wake()
 
     def _commit_if_full(self) -> None:
         """Commits where enough has gathered, or nothing more is to come."""

@@ -12,12 +12,7 @@ from lycosa.crawl.requeue import requeue_failed, write_via
 from lycosa.crawl.seams import Shard
 from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, unpack_host
 from lycosa.learning import TrapGuard
-from lycosa.store import (
-    Batch,
-    activate_arrived_hosts,
-    bucket_hosts,
-    delete_bucket,
-)
+from lycosa.store import Batch, activate_arrived_hosts, bucket_hosts, delete_bucket
 from lycosa.web import split_url
 
 

@@ -1,45 +1,26 @@
-"""URLs that are queued again (links left out before, lost records, failures), and the inbox of those the user adds.
+"""URLs that are queued again: links left out before, lost records, failures.
 
 What is out of scope, too deep or excluded is not kept as a URL: only the links of every page are, as written. So when
 depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
 that were over a host's limit of pages or depth are queued again if that has changed. The settings that links were
 judged by are kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a
-hash. The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole, a URL a
-line, behind a tab the seconds between visits if it is to be watched (0: no longer). They are kept in the state:
-
-    meta   "every:" url key   → milliseconds (8 bytes); 0 until whoever plans visits has heard of it
-
-`lycosa add` writes there whether a crawl runs or not, the loop looks every second and at its start. A file is removed
-only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless. Called by the loop,
-before anything is fetched or when URLs are added.
+hash. Called by the loop before anything is fetched, and when URLs are added.
 """
 
-import contextlib
-import os
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from ipaddress import ip_network
+from collections.abc import Callable, Iterable
 from itertools import islice
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import xxhash
 
-from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import joined_links
 from lycosa.crawl.seams import Shard
-from lycosa.errors import SettingsError, StoreError
 from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState, pack_requisite_hops
-from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import Batch, Forgotten, PageRow, State, WarcLocation, page_at, pages_at, unpack_links, unpack_page
-from lycosa.web import DropReason, Url, filter_urls, parse_url, split_url, url_from_key, url_key
+from lycosa.store import Batch, PageRow, State, WarcLocation, page_at, pages_at, unpack_links, unpack_page
+from lycosa.web import DropReason, Url, filter_urls, split_url, url_from_key, url_key
 
-INBOX_FOLDER = "inbox"
-MAX_FILES = 100  # taken at a time
-URLS_PER_SLICE = 500
 JUDGED_BY_KEY = b"judged-by"
 JUDGED_BY_NOTHING = b"{}"  # its value where pages came in whose links nobody has judged
 JUDGING_SETTINGS = (
@@ -70,110 +51,6 @@ DROPPED_BY = {
 }
 PAGES_AT_ONCE = 2_000
 _VIA_KEY = b"via:"  # + URL key, in META → the page that first needed a requisite; it moves with its host
-EVERY = b"every:"
-
-
-class AddedUrl(NamedTuple):
-    """A URL that the user adds, and how often it is to be visited; None where nothing is said of that."""
-
-    url: Url
-    every_s: float | None = None
-
-    @property
-    def line(self) -> str:
-        """The URL as it is put into an inbox."""
-        return self.url.href if self.every_s is None else f"{self.url.href}\t{self.every_s:g}"
-
-    @classmethod
-    def read(cls, line: str) -> "AddedUrl | None":
-        """The URL in a line of an inbox; None for what is none."""
-        href, tab, every = line.rstrip("\n").partition("\t")
-        url = parse_url(href)
-        return None if url is None else cls(url, float(every) if tab else None)
-
-
-class Inbox(CommitParticipant):
-    """The inbox of the collection at `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self._folder = path / INBOX_FOLDER
-        self._taken: list[Path] = []
-
-    def put(self, urls: Iterable[str]) -> None:
-        """Leaves URLs for the crawl."""
-        try:
-            self._folder.mkdir(exist_ok=True)
-            name = uuid.uuid4().hex
-            whole = self._folder / f"{name}.part"
-            whole.write_text("".join(f"{url}\n" for url in urls))
-            whole.rename(self._folder / f"{name}.urls")
-        except OSError as error:
-            raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
-
-    def holds(self, href: str) -> bool:
-        """Does this URL, as it is normalised, wait here?"""
-        for path in sorted(self._folder.glob("*.urls")):
-            with contextlib.suppress(FileNotFoundError), path.open() as lines:  # it may be taken meanwhile
-                if any(added.url.href == href for line in lines if (added := AddedUrl.read(line))):
-                    return True
-        return False
-
-    def on_committed(self) -> None:
-        """What was taken is in the frontier for good: its files can go."""
-        for path in self._taken:
-            path.unlink(missing_ok=True)
-        self._taken = []
-
-    def take(self) -> Iterator[list[AddedUrl]]:
-        """The URLs left here since the last look, slice by slice. A file goes with the commit that holds its
-        last slice; if the iteration stops before that, it comes again, from its beginning."""
-        if not self._folder.is_dir():
-            return
-        names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MAX_FILES]
-        for path in [path for name in names if (path := self._folder / name) not in self._taken]:
-            with path.open() as lines:
-                while some := list(islice(lines, URLS_PER_SLICE)):
-                    yield [added for line in some if (added := AddedUrl.read(line))]
-            self._taken.append(path)
-
-
-def set_intervals(batch: Batch, added: Iterable[AddedUrl]) -> bool:
-    """Writes down how often URLs are to be visited; False if nothing is said of that."""
-    is_any = False
-    for one in added:
-        if one.every_s is not None:
-            batch.put(Family.META, EVERY + url_key(one.url.href), int(one.every_s * 1000).to_bytes(8))
-            is_any = True
-    return is_any
-
-
-def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:
-    """HOST:PORT of those seeds that are addresses or `localhost`."""
-    urls = [url for seed in seeds if (url := parse_url(seed))]
-    return tuple(f"{url.host}:{url.port}" for url in urls if is_literal_host(url.host))
-
-
-def refuse_private(urls: Iterable[Url], settings: CrawlSettings, into: Path) -> None:
-    """Raises SettingsError for a URL whose host is an address that the guard of this crawl would never let through."""
-    guard = AddressGuard(ip_network(network) for network in settings.allow_private)
-    for url in urls:
-        address = literal_address(url.host)
-        reason = guard.refusal(address) if address and f"{url.host}:{url.port}" not in settings.typed_hosts else None
-        if reason:
-            raise SettingsError(
-                f"{url.href} is a special address, {reason}, which this crawl may not ask: give it as a seed, lycosa"
-                f" crawl {url.href} --into {into}, or open its network with --allow-private"
-            )
-
-
-def refuse_forgotten(urls: Iterable[Url], into: Path) -> None:
-    """Raises SettingsError for a URL that was forgotten: it is never asked for."""
-    forgotten = Forgotten.of(into)
-    for url in urls:
-        if entry := forgotten.entry_for(url):
-            raise SettingsError(
-                f"{url.href} was forgotten, with {entry}: lycosa forget {into} {entry} --undo lets it be crawled again"
-            )
 
 
 def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:

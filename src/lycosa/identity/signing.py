@@ -86,4 +86,4 @@ def sign_requests(engine: Engine, settings: CrawlSettings) -> None:
             "requests are signed with a key, and by an agent that publishes it: give --bot-key FILE and --bot-agent URL"
         )
     key, form = BotKey.read(Path(settings.bot_key)), SignatureForm(settings.bot_form)
-    engine.prepare_requests(RequestSigner(key, settings.bot_agent, form, engine.shard.now_unix))
+    engine.features.prepare_requests(RequestSigner(key, settings.bot_agent, form, engine.shard.now_unix))

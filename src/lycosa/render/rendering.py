@@ -60,7 +60,7 @@ class Rendering(AnswerConverter, RunCompanion):
         self._is_always = settings.render == "always"
         self._steps = tuple(RenderStep(*read_render_step(text)) for text in settings.render_steps)
         self._gate = SubresourceGate(engine.shard, requisites, engine.wake)
-        engine.observe(self._gate)
+        engine.features.observe(self._gate)
         self._families = RenderFamilies()
         self._held: dict[int, _PageInBrowser] = {}
         self._browser: BrowserThread | None = None

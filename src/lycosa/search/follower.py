@@ -45,7 +45,7 @@ class IndexFollower:
     def take_texts(self, engine: "Engine") -> None:
         """Hands the main texts of the crawl's pages to the process, which then need not read the archive."""
         self._texts = TextLog(self._collection, lambda: engine.linker.feed.last)
-        engine.hand_texts(self._texts)
+        engine.features.hand_texts(self._texts)
 
     def start(self) -> None:
         self._start_process()

@@ -144,14 +144,14 @@ def add_sessions(engine: Engine, settings: CrawlSettings) -> None:
     """Gives a crawl the sessions of its settings. Raises SettingsError where a secret is missing."""
     secrets = Secrets(engine.collection.path, settings.credentials)
     sessions = Sessions(credentials_by_origin(settings, secrets), _jars(engine, settings), settings.proxies)
-    engine.prepare_requests(sessions)
+    engine.features.prepare_requests(sessions)
     if settings.logins:
         from lycosa.sessions.login import Logins  # lazy: for crawls that log in by a form
 
         sessions.logins = Logins(engine, [read_login(table) for table in settings.logins], secrets)
-        engine.observe(sessions.logins)
-        engine.handle(RequestKind.LOGIN, sessions.logins)
-    engine.wrap_handlers(lambda handler: AnswerCheck(handler, sessions, engine.events.write))
+        engine.features.observe(sessions.logins)
+        engine.features.handle(RequestKind.LOGIN, sessions.logins)
+    engine.features.wrap_handlers(lambda handler: AnswerCheck(handler, sessions, engine.events.write))
 
 
 def _jars(engine: Engine, settings: CrawlSettings) -> "CookieJars | None":

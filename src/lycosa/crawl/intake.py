@@ -1,0 +1,252 @@
+"""What comes into a running crawl from outside: URLs that are added to it, and orders of whoever watches it.
+
+The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole, a URL a line,
+behind a tab the seconds between visits if it is to be watched (0: no longer). They are kept in the state:
+
+    meta   "every:" url key   → milliseconds (8 bytes); 0 until whoever plans visits has heard of it
+
+`lycosa add` writes there whether a crawl runs or not; `Intake` looks every second and at the start of a crawl. A file
+is removed only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless.
+`OrderTaker` obeys the orders of `crawl.steering`. Both are made and called by the loop.
+"""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import ip_network
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from lycosa.crawl.committer import CommitParticipant
+from lycosa.crawl.progress import ProgressReporter
+from lycosa.crawl.requeue import requeue_failed
+from lycosa.crawl.seams import Shard, UrlSource
+from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
+from lycosa.errors import SettingsError, StoreError
+from lycosa.frontier import Origin
+from lycosa.mapping import AddressGuard, is_literal_host, literal_address
+from lycosa.records import Family
+from lycosa.settings import CrawlSettings
+from lycosa.store import Batch, Forgotten
+from lycosa.web import Url, parse_url, url_key
+
+INBOX_FOLDER = "inbox"
+MAX_FILES = 100  # taken at a time
+URLS_PER_SLICE = 500  # taken in before the loop gets a turn
+EVERY = b"every:"
+
+
+class AddedUrl(NamedTuple):
+    """A URL that the user adds, and how often it is to be visited; None where nothing is said of that."""
+
+    url: Url
+    every_s: float | None = None
+
+    @property
+    def line(self) -> str:
+        """The URL as it is put into an inbox."""
+        return self.url.href if self.every_s is None else f"{self.url.href}\t{self.every_s:g}"
+
+    @classmethod
+    def read(cls, line: str) -> "AddedUrl | None":
+        """The URL in a line of an inbox; None for what is none."""
+        href, tab, every = line.rstrip("\n").partition("\t")
+        url = parse_url(href)
+        return None if url is None else cls(url, float(every) if tab else None)
+
+
+class Inbox(CommitParticipant):
+    """The inbox of the collection at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path / INBOX_FOLDER
+        self._taken: list[Path] = []
+
+    def put(self, urls: Iterable[str]) -> None:
+        """Leaves URLs for the crawl."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            name = uuid.uuid4().hex
+            whole = self._folder / f"{name}.part"
+            whole.write_text("".join(f"{url}\n" for url in urls))
+            whole.rename(self._folder / f"{name}.urls")
+        except OSError as error:
+            raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def holds(self, href: str) -> bool:
+        """Does this URL, as it is normalised, wait here?"""
+        for path in sorted(self._folder.glob("*.urls")):
+            with contextlib.suppress(FileNotFoundError), path.open() as lines:  # it may be taken meanwhile
+                if any(added.url.href == href for line in lines if (added := AddedUrl.read(line))):
+                    return True
+        return False
+
+    def on_committed(self) -> None:
+        """What was taken is in the frontier for good: its files can go."""
+        for path in self._taken:
+            path.unlink(missing_ok=True)
+        self._taken = []
+
+    def take(self) -> Iterator[list[AddedUrl]]:
+        """The URLs left here since the last look, slice by slice. A file goes with the commit that holds its
+        last slice; if the iteration stops before that, it comes again, from its beginning."""
+        if not self._folder.is_dir():
+            return
+        names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MAX_FILES]
+        for path in [path for name in names if (path := self._folder / name) not in self._taken]:
+            with path.open() as lines:
+                while some := list(islice(lines, URLS_PER_SLICE)):
+                    yield [added for line in some if (added := AddedUrl.read(line))]
+            self._taken.append(path)
+
+
+def set_intervals(batch: Batch, added: Iterable[AddedUrl]) -> bool:
+    """Writes down how often URLs are to be visited; False if nothing is said of that."""
+    is_any = False
+    for one in added:
+        if one.every_s is not None:
+            batch.put(Family.META, EVERY + url_key(one.url.href), int(one.every_s * 1000).to_bytes(8))
+            is_any = True
+    return is_any
+
+
+def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:
+    """HOST:PORT of those seeds that are addresses or `localhost`."""
+    urls = [url for seed in seeds if (url := parse_url(seed))]
+    return tuple(f"{url.host}:{url.port}" for url in urls if is_literal_host(url.host))
+
+
+def refuse_private(urls: Iterable[Url], settings: CrawlSettings, into: Path) -> None:
+    """Raises SettingsError for a URL whose host is an address that the guard of this crawl would never let through."""
+    guard = AddressGuard(ip_network(network) for network in settings.allow_private)
+    for url in urls:
+        address = literal_address(url.host)
+        reason = guard.refusal(address) if address and f"{url.host}:{url.port}" not in settings.typed_hosts else None
+        if reason:
+            raise SettingsError(
+                f"{url.href} is a special address, {reason}, which this crawl may not ask: give it as a seed, lycosa"
+                f" crawl {url.href} --into {into}, or open its network with --allow-private"
+            )
+
+
+def refuse_forgotten(urls: Iterable[Url], into: Path) -> None:
+    """Raises SettingsError for a URL that was forgotten: it is never asked for."""
+    forgotten = Forgotten.of(into)
+    for url in urls:
+        if entry := forgotten.entry_for(url):
+            raise SettingsError(
+                f"{url.href} was forgotten, with {entry}: lycosa forget {into} {entry} --undo lets it be crawled again"
+            )
+
+
+class Intake:
+    """Takes URLs in while a crawl runs; `commit` and `wake` are the loop's. `sources` hear of intervals."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        inbox: Inbox,
+        sources: Sequence[UrlSource],
+        *,
+        commit: Callable[[], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._shard, self._inbox, self._sources = shard, inbox, sources
+        self._commit, self._wake = commit, wake
+
+    def add(self, urls: Sequence[Url]) -> int:
+        """Takes in URLs that the user asks for, whatever the scope; their hosts become part of it."""
+        if not urls:
+            return 0
+        shard = self._shard
+        if shard.committer.has_failed:  # the batch is half written: they are taken in after it
+            self._inbox.put(url.href for url in urls)
+            return 0
+        shard.link_filter.widen(urls)
+        new = len(shard.frontier.admit(urls, depth=0, now=shard.now(), origin=Origin.SEED))
+        new += requeue_failed(shard, urls)
+        self._wake()
+        return new
+
+    async def add_all(self, urls: Sequence[Url]) -> None:
+        """As `add`, of lists that may be long: they are taken in slice by slice, each with a commit of its own."""
+        for start in range(0, len(urls), URLS_PER_SLICE):
+            self.add(urls[start : start + URLS_PER_SLICE])
+            if len(urls) >= URLS_PER_SLICE:
+                self._commit()
+                await asyncio.sleep(0)
+
+    async def take_in_inbox(self) -> None:
+        """Takes in what was left in the inbox since the last look."""
+        committer = self._shard.committer
+        for added in self._inbox.take():
+            await self.add_all([one.url for one in added])
+            if not committer.has_failed and set_intervals(committer.batch, added):
+                for source in self._sources:
+                    source.intervals_set()
+            if committer.has_failed:  # what is left of the file is taken in when the disk is well
+                break
+
+
+class SteeredRun(Protocol):
+    """What orders do to a run: the loop."""
+
+    @property
+    def stopped_by(self) -> str: ...
+
+    def stop(self, reason: str = ...) -> None: ...
+
+    def wake(self) -> None: ...
+
+
+class OrderTaker:
+    """Has a run obey the orders for its collection. `new_settings` are those with which the runner continues, after an
+    end by `NEW_SETTINGS`."""
+
+    def __init__(self, shard: Shard, reporter: ProgressReporter, run: SteeredRun) -> None:
+        self._shard, self._reporter, self._run = shard, reporter, run
+        self._steering = Steering(shard.collection.path)
+        self._is_continued = False
+        self.new_settings: dict[str, Any] = {}
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether somebody has paused the run."""
+        return self._reporter.is_paused
+
+    def continue_run(self, *, is_paused: bool) -> None:
+        """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
+        meanwhile. To be called before the run begins."""
+        self._is_continued, self._reporter.is_paused = True, is_paused
+
+    def begin(self) -> None:
+        """The run begins: orders for the one before are void, unless it continues that."""
+        if not self._is_continued:
+            self._steering.discard()
+
+    def obey(self) -> None:
+        """Obeys the orders given since the last look; those after one that ends the run are left to a run that
+        continues."""
+        orders = self._steering.take()
+        while not self._run.stopped_by and (order := next(orders, None)):
+            self._obey(order)
+
+    def _obey(self, order: Order) -> None:
+        events = self._shard.events
+        events.write("steered", action=order.action, origin=order.origin, settings=order.settings)
+        if order.action == "stop":
+            self._run.stop("stopped")
+        elif order.action == "set":
+            try:
+                self._shard.settings.replace(**order.settings)
+            except SettingsError as error:  # whoever gave it has checked it; it may be of another version
+                events.write("not-steered", reason=str(error))
+                return
+            self.new_settings = order.settings
+            self._run.stop(NEW_SETTINGS)
+        else:
+            self._reporter.is_paused = order.action == "pause"
+            self._run.wake()
