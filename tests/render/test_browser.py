@@ -1,18 +1,18 @@
-"""The thread of the browser: how it ends, and what becomes of pages when its driver is killed."""
+"""The browsers' process: how it ends, and what becomes of pages when it or its driver is killed."""
 
+import asyncio
 import gc
 import os
 import signal
-import threading
-from concurrent.futures import Future
+from collections.abc import Callable
 
 import pytest
 
 from lycosa.errors import PartError
-from lycosa.render.browser import BrowserThread, require_browser
-from lycosa.render.gate import Subresource
+from lycosa.render import browser_link
+from lycosa.render.browser_link import BrowserLink, PageToRender, require_browser
+from lycosa.render.messages import BrowserMissing, Subresource
 from lycosa.render.processes import descendants, read_process
-from lycosa.render.tab import RenderJob
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 PAGE = Subresource(200, {"content-type": "text/html"}, b"<p id=p>empty</p><script src=/filled.js></script>")
@@ -23,77 +23,101 @@ class Site:
     """Pages that need a script, which comes when `answer` is called, and at once from then on."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
-        self._waiting: list[Future[Subresource | None]] = []
+        self.asked = asyncio.Event()
+        self._waiting: list[Callable[[Subresource | None], None]] = []
         self._is_open = False
 
-    def fetch(self, url: str) -> "Future[Subresource | None]":
-        future = Future[Subresource | None]()
-        self._waiting.append(future)
+    def fetch(self, url: str, done: Callable[[Subresource | None], None]) -> None:
+        self._waiting.append(done)
         self.asked.set()
         if self._is_open:
             self.answer()
-        return future
 
     def answer(self) -> None:
         self._is_open = True
         while self._waiting:
-            if not (future := self._waiting.pop()).done():
-                future.set_result(SCRIPT)
+            self._waiting.pop()(SCRIPT)
 
-    def job(self, number: int) -> RenderJob:
-        return RenderJob(f"http://site{number}.test/", PAGE, self.fetch)
+    def page(self, number: int) -> PageToRender:
+        return PageToRender(f"http://site{number}.test/", PAGE, self.fetch)
 
 
-@pytest.fixture
-def thread() -> BrowserThread:
+def link() -> BrowserLink:
     try:
-        return BrowserThread(require_browser(), "tested")
+        return BrowserLink(require_browser(), "tested")
     except PartError as error:
         pytest.skip(str(error))
 
 
-def processes_of_browsers() -> list[bytes]:
-    lines = [read_process(pid, "cmdline") for pid in descendants(os.getpid())]
-    return [line for line in lines if b"lycosa-browser" in line or b"run-driver" in line]
+def processes_of_browsers(*marks: bytes) -> list[int]:
+    """What this process has started, and what that has, by parts of command lines."""
+    found = {pid: read_process(pid, "cmdline") for pid in descendants(os.getpid())}
+    return [pid for pid, line in found.items() if any(mark in line for mark in marks)]
 
 
-def test_end_amid_pages_waits_for_the_driver_and_leaves_nothing(
-    thread: BrowserThread, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+def left_over() -> list[int]:
+    return processes_of_browsers(b"lycosa-browser", b"run-driver", b"browser_process")
+
+
+def test_end_amid_pages_ends_all_processes_and_leaves_nothing(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    site = Site()
-    pages = [thread.submit(site.job(number)) for number in range(3)]
-    assert site.asked.wait(30)
-    thread.close()
+    async def main() -> None:
+        site, browsers = Site(), link()
+        pages = [browsers.submit(site.page(number)) for number in range(3)]
+        await asyncio.wait_for(site.asked.wait(), 30)
+        await browsers.finish()
+        assert all(page.cancelled() for page in pages)
+
+    asyncio.run(main())
     gc.collect()  # what was left behind would complain now
-    assert all(page.cancelled() for page in pages)
-    assert processes_of_browsers() == []
+    assert left_over() == []
     assert (caplog.messages, capfd.readouterr().err) == ([], "")
 
 
-def test_pages_of_a_driver_that_is_killed_are_rendered_by_the_next_one(
-    thread: BrowserThread, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("mark", [b"run-driver", b"browser_process"])
+def test_pages_of_a_process_that_is_killed_are_rendered_by_the_next_one(
+    mark: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site = Site()
-    pages = [thread.submit(site.job(number)) for number in range(2)]
-    assert site.asked.wait(30)
-    [driver] = [pid for pid in descendants(os.getpid()) if b"run-driver" in read_process(pid, "cmdline")]
-    os.kill(driver, signal.SIGKILL)
-    site.answer()
-    assert all("filled" in page.result(60).html for page in pages)
-    assert thread.replaced == 1
-    thread.close()
+    async def main() -> None:
+        site, browsers = Site(), link()
+        pages = [browsers.submit(site.page(number)) for number in range(2)]
+        await asyncio.wait_for(site.asked.wait(), 30)
+        [killed] = processes_of_browsers(mark)
+        os.kill(killed, signal.SIGKILL)
+        site.answer()
+        rendered = await asyncio.wait_for(asyncio.gather(*pages), 60)
+        assert all(b"filled" in each.html for each in rendered)
+        assert browsers.replaced == 1
+        await browsers.finish()
+
+    asyncio.run(main())
     gc.collect()
+    assert left_over() == []
     assert caplog.messages == []
 
 
-def test_next_page_of_a_tab_sees_nothing_of_the_one_before(thread: BrowserThread) -> None:
-    site = Site()
-    site.answer()
-    first = site.job(1)._replace(document=PAGE._replace(body=b"<script>window.left = 1</script>"))
-    second = site.job(1)._replace(
-        document=PAGE._replace(body=b"<p id=p></p><script>p.textContent = String(window.left)</script>")
-    )
-    thread.submit(first).result(60)
-    assert "undefined" in thread.submit(second).result(60).html
-    thread.close()
+def test_process_that_ends_at_once_each_time_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_link, "PROCESS", "lycosa.there.is.none")
+
+    async def main() -> None:
+        page = BrowserLink("/usr/bin/true", "tested").submit(Site().page(1))
+        with pytest.raises(BrowserMissing, match="ends at once"):
+            await asyncio.wait_for(page, 60)
+
+    asyncio.run(main())
+
+
+def test_next_page_of_a_tab_sees_nothing_of_the_one_before() -> None:
+    async def main() -> None:
+        site, browsers = Site(), link()
+        site.answer()
+        first = site.page(1)._replace(document=PAGE._replace(body=b"<script>window.left = 1</script>"))
+        second = site.page(1)._replace(
+            document=PAGE._replace(body=b"<p id=p></p><script>p.textContent = String(window.left)</script>")
+        )
+        await asyncio.wait_for(browsers.submit(first), 60)
+        assert b"undefined" in (await asyncio.wait_for(browsers.submit(second), 60)).html
+        await browsers.finish()
+
+    asyncio.run(main())

@@ -1,7 +1,8 @@
 """What becomes of rendered documents in a collection, with a browser that is made up."""
 
+import asyncio
+import threading
 import time
-from concurrent.futures import Future
 from gzip import decompress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from lycosa import Collection
 from lycosa.crawl import Recrawl
 from lycosa.removal import forget
 from lycosa.render import rendering
-from lycosa.render.tab import RenderedDocument, RenderError, RenderJob
+from lycosa.render.browser_link import PageToRender
+from lycosa.render.messages import RenderedDocument, RenderError
 from tests.crawl.consistency import problems
 from tests.crawl.small_site import FIRST, crawl_site, links
 
@@ -29,14 +31,17 @@ class MadeUpBrowser:
     def __init__(self, program: str, agent: str) -> None:
         self.replaced = 0
 
-    def submit(self, job: RenderJob) -> "Future[RenderedDocument]":
-        found = Future[RenderedDocument]()
-        if job.url in self.shown:
-            html = f"<html><head><title>Shown</title></head><body>{self.shown[job.url]}</body></html>"
-            found.set_result(RenderedDocument(html, tuple(filter(None, [self.led_to.get(job.url, "")])), 0))
+    def submit(self, page: PageToRender) -> "asyncio.Future[RenderedDocument]":
+        found = asyncio.Future[RenderedDocument]()
+        if page.url in self.shown:
+            html = f"<html><head><title>Shown</title></head><body>{self.shown[page.url]}</body></html>".encode()
+            found.set_result(RenderedDocument(html, tuple(filter(None, [self.led_to.get(page.url, "")]))))
         else:
             found.set_exception(RenderError("it hangs"))
         return found
+
+    async def finish(self) -> None:
+        return
 
     def close(self) -> None:
         return
@@ -44,8 +49,8 @@ class MadeUpBrowser:
 
 @pytest.fixture(autouse=True)
 def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "BrowserThread", MadeUpBrowser)
-    monkeypatch.setattr("lycosa.render.browser.require_browser", lambda: "made-up")
+    monkeypatch.setattr(rendering, "BrowserLink", MadeUpBrowser)
+    monkeypatch.setattr("lycosa.render.browser_link.require_browser", lambda: "made-up")
     monkeypatch.setattr(MadeUpBrowser, "shown", {FIRST: links("a", "b"), f"{FIRST}a": "<p>seldom words</p>" * 20})
     monkeypatch.setattr(MadeUpBrowser, "led_to", {})
 
@@ -71,6 +76,27 @@ def test_documents_that_a_browser_shows_are_read_found_and_forgotten(tmp_path: P
 
     forget(into, [f"{FIRST}a"])
     assert b"seldom words" not in archive(into)
+
+
+def test_large_document_is_read_beside_the_event_loop_and_kept_as_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = set[int]()
+    read = rendering.Rendering._read
+
+    def noted(*given: Any) -> Any:
+        threads.add(threading.get_ident())
+        return read(*given)
+
+    monkeypatch.setattr(rendering.Rendering, "_read", noted)
+    large = "<p>many words</p>" * (rendering.LARGE_BYTES // 10)
+    monkeypatch.setattr(MadeUpBrowser, "shown", {FIRST: large + links("a")})
+    _, stats = crawl_site(tmp_path / "c", SITE.get, render="auto")
+    assert threads
+    assert threading.get_ident() not in threads
+    assert stats.pages == 2
+    assert problems(tmp_path / "c", sampled=1) == []
+    assert archive(tmp_path / "c").count(b"WARC-Type: conversion") == 1
 
 
 def test_where_scripts_wanted_to_go_is_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from lycosa import Collection, Crawl
 from lycosa.crawl import CrawlStats
 from lycosa.errors import PartError
 from lycosa.inspect import explain_url, open_to_read
-from lycosa.render import processes, require_browser, tab
+from lycosa.render import browser_link, processes, require_browser
+from lycosa.render.messages import RenderLimits
 from lycosa.store import CollectionStore
 from proof.ground.app import AppServer, served_app
 from tests.crawl.consistency import problems
@@ -223,8 +224,7 @@ def is_main(pid: int) -> bool:
 def test_page_whose_scripts_never_end_is_kept_as_it_was_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tab, "PAGE_S", 1.0)
-    monkeypatch.setattr(tab, "READ_S", 1.0)
+    monkeypatch.setattr(browser_link, "LIMITS", RenderLimits(page_s=1.0, read_s=1.0))
     with served_app(2) as app:
         app.files["/"] = 200, "text/html", "<div id=root></div><a href=/item/1>x</a><script>while (true) {}</script>"
         stats = crawl(app, tmp_path / "c")
@@ -234,7 +234,7 @@ def test_page_whose_scripts_never_end_is_kept_as_it_was_fetched(
 
 
 def test_page_that_needs_a_refused_host_does_not_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tab, "WAITS_S", 20.0)  # after which the page is given up
+    monkeypatch.setattr(browser_link, "LIMITS", RenderLimits(waits_s=20.0))  # after which the page is given up
     refused = "".join(f"<script src=http://10.9.8.7/{number}.js></script>" for number in range(5))
     words = "<script>document.getElementById('root').innerHTML = '<p>' + 'many words '.repeat(50)</script>"
     with served_app(1) as app:
@@ -245,7 +245,7 @@ def test_page_that_needs_a_refused_host_does_not_wait_for_it(tmp_path: Path, mon
 
 
 def test_steps_are_done_and_tls_is_the_crawls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tab, "STEP_S", 2.0)  # what a page without the link waits for it
+    monkeypatch.setattr(browser_link, "LIMITS", RenderLimits(step_s=2.0))  # what a page without the link waits for it
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)

@@ -3,7 +3,8 @@
 Fetch first, render second: a page is fetched as every page is, and then handed to the browser (`Rendering`). Nothing
 that the browser asks for goes to the network by itself: `SubresourceGate` has it fetched by the crawl, as a requisite
 of the page, with robots.txt, delays, the address guard, limits and the archive. `RenderFamilies` learns where rendering
-adds anything. Only this room knows a browser (`render.browser`, `render.tab`), and only when a page is rendered.
+adds anything. Browsers are driven by a process of its own (`render.browser_process`, with `render.browser` and
+`render.tab`), to which `BrowserLink` speaks: only there Playwright is imported, and only when a page is rendered.
 """
 
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.render.browser import require_browser
+    from lycosa.render.browser_link import require_browser
     from lycosa.render.rendering import Rendering
 
-__getattr__ = open_lazily(__name__, {"browser": "require_browser", "rendering": "Rendering"})
+__getattr__ = open_lazily(__name__, {"browser_link": "require_browser", "rendering": "Rendering"})
 
 __all__ = ["Rendering", "require_browser"]

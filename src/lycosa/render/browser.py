@@ -1,38 +1,29 @@
-"""Chromium, driven by Playwright on a thread of its own, without a way to the network.
+"""Chromium, driven by Playwright, without a way to the network.
 
-`BrowserThread.submit` renders a page whose response is given, in a tab (`render.tab`); all that the page asks for is
+`Browsers.render` renders a page whose response is given, in a tab (`render.tab`); all that the page asks for is
 answered there. The ways around that are closed: service workers are blocked, web sockets closed, popups and downloads
 refused, names resolve to nothing, and what would still connect goes to a proxy that is not there.
 
 A browser is replaced after so many pages, when it has grown too large, when it hangs, and when it is gone; its pages
-are tried again in the next one. The crawl's event loop is never held: it only hears of results. Called by
-`render.rendering`.
+are tried again in the next one. Everything runs in a process of its own: called by `render.browser_process`.
 """
 
 import asyncio
 import contextlib
 import os
-import shutil
-import sys
-import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from playwright.async_api import Browser, BrowserContext, Error, Playwright, async_playwright
 
-from lycosa.errors import PartError
+from lycosa.render.messages import BrowserMissing, RenderedDocument, RenderError, RenderLimits
 from lycosa.render.processes import BrowserLoop, kill_tree, pid_with, resident_bytes
-from lycosa.render.tab import PAGE_S, READ_S, WAITS_S, RenderedDocument, RenderError, RenderJob, Tab
+from lycosa.render.tab import RenderJob, Tab
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright
-
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-PATH_VARIABLE = "LYCOSA_CHROMIUM"
 SWITCHES = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=http://127.0.0.1:9",
@@ -56,99 +47,45 @@ LOOKED_AT_EVERY = 20  # pages
 TRIES = 12  # a page in whose time so many browsers ended is left as it is: it may be to blame
 STARTS = 3  # that fail in a row: then there is no browser
 MOST_CONTEXTS = 8
-# After each write to a file, of which a commit has many, the crawl waits so long for this thread where it is busy.
-SWITCH_S = 0.0005
 
 T = TypeVar("T")
-
-
-def require_browser() -> str:
-    """The path of Chromium; raises PartError that says what to install."""
-    how = "pip install 'lycosa[render]', and apt-get install chromium"
-    try:
-        import playwright.async_api  # noqa: F401  # lazy: only where pages are rendered
-    except ImportError as error:
-        raise PartError(f"rendering needs Playwright and Chromium: {how}") from error
-    named = os.environ.get(PATH_VARIABLE, "")
-    found = shutil.which(named) if named else next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if found is None:
-        wanted = f"{PATH_VARIABLE}={named}, which is no program" if named else f"none of {', '.join(PROGRAMS)}"
-        raise PartError(f"rendering needs Chromium, and there is {wanted}: {how}, or set {PATH_VARIABLE}")
-    return found
-
-
-class BrowserMissing(RenderError):
-    """No browser starts, however often it is tried."""
 
 
 class _BrowserGone(Exception):
     """The browser ended, or hangs."""
 
 
-class BrowserThread:
-    """Renders pages, some at a time."""
+class Browsers:
+    """Renders pages, some at a time, in one browser after the other. `replaced` counts those that were replaced."""
 
-    def __init__(self, program: str, agent: str) -> None:
-        self._program, self._agent = program, agent
-        self._loop = BrowserLoop()
-        self._thread = threading.Thread(target=self._run, name="render", daemon=True)
+    def __init__(self, program: str, agent: str, limits: RenderLimits) -> None:
+        self._program, self._agent, self._limits = program, agent, limits
         self._tabs, self._starting = asyncio.Semaphore(TABS), asyncio.Lock()
         self._chromium: _Chromium | None = None
         self._all: set[_Chromium] = set()
         self.replaced = self._failed_starts = 0
         self._start_error = ""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._thread.start()
 
     def __repr__(self) -> str:
-        return f"<BrowserThread replaced={self.replaced}>"
+        return f"<Browsers replaced={self.replaced}>"
 
-    def _run(self) -> None:
-        sys.setswitchinterval(SWITCH_S)
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
-    def submit(self, job: RenderJob) -> "Future[RenderedDocument]":
-        """Renders a page; the future raises RenderError where that cannot be done."""
-        return asyncio.run_coroutine_threadsafe(self._render(job), self._loop)
-
-    def pids(self) -> list[int]:
-        """The process ids of the browsers that run now."""
-        return [chromium.pid for chromium in list(self._all) if chromium.pid]
-
-    def close(self) -> None:
-        """Ends the browsers and the thread."""
-        if self._loop.is_closed():
-            return
-        with contextlib.suppress(Exception):
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CLOSE_S)
-        for chromium in list(self._all):
-            chromium.kill()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """Ends what was begun here, then the browsers. The driver's own tasks end with the driver: if they were
-        cancelled before, nobody would wait for it, and what it was asked would fail without anybody to hear of it."""
+        cancelled before, nobody would wait for it."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(chromium.close() for chromium in list(self._all)))
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        if others:
-            await asyncio.wait(others, timeout=GONE_S)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Begins with something that ends with the thread at the latest."""
-        task = self._loop.create_task(work)
+        """Begins with something that ends with the browsers at the latest."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _render(self, job: RenderJob) -> RenderedDocument:
+    async def render(self, job: RenderJob) -> RenderedDocument:
+        """Renders a page; raises RenderError where that cannot be done."""
         async with self._tabs:
             for _ in range(TRIES):
                 try:
@@ -171,7 +108,8 @@ class BrowserThread:
         """Renders a page in a browser; raises _BrowserGone where it ends meanwhile, or says nothing any more. Calls of
         the driver may never return then, so they are left behind."""
         task = self._start(chromium.render(job))
-        most_s = PAGE_S + WAITS_S + 3 * READ_S
+        limits = self._limits
+        most_s = limits.page_s + limits.waits_s + 3 * limits.read_s
         try:
             ends: set[asyncio.Future[Any]] = {task, chromium.gone}
             await asyncio.wait(ends, timeout=most_s, return_when=asyncio.FIRST_COMPLETED)
@@ -189,7 +127,7 @@ class BrowserThread:
             if current is not None and current.is_worn():
                 self._replace(current)
             if self._chromium is None:
-                made = _Chromium(self._program, self._agent, self._loop)
+                made = _Chromium(self._program, self._agent, self._limits)
                 self._all.add(made)
                 try:
                     async with asyncio.timeout(START_S):
@@ -231,8 +169,8 @@ class _Origin(msgspec.Struct):
 class _Chromium:
     """One browser and its driver."""
 
-    def __init__(self, program: str, agent: str, loop: BrowserLoop) -> None:
-        self._program, self._agent, self._loop = program, agent, loop
+    def __init__(self, program: str, agent: str, limits: RenderLimits) -> None:
+        self._program, self._agent, self._limits = program, agent, limits
         self._driver: asyncio.SubprocessTransport | None = None
         self._mark = f"--lycosa-browser={uuid.uuid4().hex}"  # by which its processes are found
         self._playwright: Playwright | None = None
@@ -240,13 +178,13 @@ class _Chromium:
         self._origins: OrderedDict[str, _Origin] = OrderedDict()
         self.active = self.pages = self.pid = 0
         self.is_large = self.is_ending = False
-        self.gone: asyncio.Future[None] = loop.create_future()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> None:
-        from playwright.async_api import async_playwright  # lazy: only where pages are rendered
-
         self._playwright = await async_playwright().start()
-        self._driver = self._loop.driver
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BrowserLoop)
+        self._driver = loop.driver
         self._browser = await self._playwright.chromium.launch(
             executable_path=self._program,
             args=[*SWITCHES, self._mark],
@@ -292,12 +230,10 @@ class _Chromium:
             self.pid = 0
 
     async def render(self, job: RenderJob) -> RenderedDocument:
-        from playwright.async_api import Error  # lazy: only where pages are rendered
-
         self.pages += 1
         try:
             async with self._origin("/".join(job.url.split("/", 3)[:3])) as origin:
-                tab = origin.idle.pop() if origin.idle else await Tab.open(origin.context)
+                tab = origin.idle.pop() if origin.idle else await Tab.open(origin.context, self._limits)
                 is_clear = False
                 try:
                     rendered = await tab.render(job)
@@ -336,7 +272,7 @@ class _Chromium:
                     with contextlib.suppress(Exception):
                         await unused.context.close()
 
-    async def _new_context(self) -> "BrowserContext":
+    async def _new_context(self) -> BrowserContext:
         assert self._browser is not None
         context = await self._browser.new_context(
             user_agent=self._agent, service_workers="block", accept_downloads=False

@@ -10,13 +10,13 @@ on the crawl's event loop, and every request is answered exactly once. Called by
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
 
 from lycosa.crawl import FetchObserver, ReadPage, Requisites, Shard, decoded_body, redirect_location
 from lycosa.errors import StoreError
 from lycosa.fetch import decode_body, parse_fields
 from lycosa.frontier import FrontierHook, Host, Lease, QueueEntry, Reason, RequestKind, UrlState
 from lycosa.records import Response
+from lycosa.render.messages import Subresource
 from lycosa.store import REDIRECTS, WarcLocation, page_at
 from lycosa.web import parse_url, url_key
 
@@ -25,14 +25,6 @@ CACHED_MOST_BYTES = 8 << 20  # of one body
 OTHERS_WAIT_S = 20.0  # for a URL that is queued for another reason, such as a page
 MOST_REDIRECTS = 10
 _ASKED = frozenset((RequestKind.PAGE, RequestKind.REQUISITE, RequestKind.REVISIT))
-
-
-class Subresource(NamedTuple):
-    """What the browser is answered: the body has its content coding undone."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
 
 
 Answered = Callable[[Subresource | None], None]

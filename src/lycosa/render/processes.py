@@ -1,7 +1,6 @@
 """The processes of browsers: how they are started, found, measured and ended.
 
-A browser and its driver are in a session of their own: Ctrl-C in a terminal reaches the crawl alone, which ends them in
-order. They yield to the crawl where there are not enough processors. Used by `render.browser`.
+Used on both sides: `render.browser_link` ends the process that drives browsers, `render.browser` the browsers.
 """
 
 import asyncio
@@ -12,23 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-NICE = 10  # of browsers and drivers: the crawl's event loop goes before them
-
 
 class BrowserLoop(asyncio.SelectorEventLoop):
-    """The event loop on which drivers run; `driver` is the last one that was started. What is left behind when one
-    dies is not told: errors of what it was asked for, which nobody waits for any more."""
+    """The event loop on which drivers run; `driver` is the last one that was started."""
 
     def __init__(self) -> None:
         super().__init__()
         self.driver: asyncio.SubprocessTransport | None = None
-        self.set_exception_handler(lambda loop, context: None)
 
     async def subprocess_exec(self, *arguments: Any, **options: Any) -> Any:
-        started = await super().subprocess_exec(*arguments, **{**options, "start_new_session": True})
+        started = await super().subprocess_exec(*arguments, **options)
         self.driver = started[0]
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self.driver.get_pid(), NICE)
         return started
 
 

@@ -8,8 +8,6 @@ stays leased meanwhile: after a kill it is fetched and rendered again.
 """
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
@@ -29,15 +27,16 @@ from lycosa.errors import PartError
 from lycosa.frontier import Lease
 from lycosa.learning import path_pattern
 from lycosa.records import Failure, Response
-from lycosa.render.browser import BrowserMissing, BrowserThread
+from lycosa.render.browser_link import BrowserLink, PageToRender
 from lycosa.render.families import RenderFamilies, adds_something, looks_empty
-from lycosa.render.gate import Subresource, SubresourceGate
-from lycosa.render.tab import RenderedDocument, RenderJob, RenderStep
+from lycosa.render.gate import Answered, SubresourceGate
+from lycosa.render.messages import BrowserMissing, RenderedDocument, RenderStep, Subresource
 from lycosa.settings import read_render_step
 from lycosa.store import Fetched, HttpExchange, LinkRow, rendered_exchange
 from lycosa.web import LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url
 
 MOST_BODY_BYTES = 1 << 20  # of a page that is rendered: it is read here, and must not hold the event loop
+LARGE_BYTES = 200_000  # of a rendered document: beyond that it is read beside the event loop
 MOST_HELD = 48  # pages that wait for the browser or are in it: their bodies are in memory
 _PAGES = frozenset((MediaKind.HTML, MediaKind.XHTML))
 _NOT_OF_DOCUMENT = frozenset(("content-encoding", "content-length", "etag", "last-modified"))
@@ -49,6 +48,19 @@ class _PageInBrowser(NamedTuple):
     answer: LeaseAnswer
     before: PreparedPage
     family: tuple[bytes, str]
+
+    def as_fetched(self) -> LeaseAnswer:
+        """The answer as it came."""
+        self.answer.prepared = self.before
+        return self.answer
+
+
+class _ReadDocument(NamedTuple):
+    """The answer that a browser's document makes; `has_gained`: it has more links than the page as it was fetched, or a
+    good deal more text."""
+
+    answer: LeaseAnswer
+    has_gained: bool
 
 
 class Rendering(AnswerConverter, RunCompanion):
@@ -63,8 +75,7 @@ class Rendering(AnswerConverter, RunCompanion):
         engine.features.observe(self._gate)
         self._families = RenderFamilies()
         self._held: dict[int, _PageInBrowser] = {}
-        self._browser: BrowserThread | None = None
-        self._loop = asyncio.get_running_loop()
+        self._browser: BrowserLink | None = None
         self.rendered = self.failed = 0
 
     def __repr__(self) -> str:
@@ -79,10 +90,10 @@ class Rendering(AnswerConverter, RunCompanion):
         return len(self._held) >= MOST_HELD
 
     @property
-    def browser(self) -> BrowserThread:
+    def browser(self) -> BrowserLink:
         if self._browser is None:
             agent = dict(self._engine.pages.requests.fields).get("User-Agent", "")
-            self._browser = BrowserThread(self._program, agent)
+            self._browser = BrowserLink(self._program, agent)
         return self._browser
 
     # taking pages
@@ -98,9 +109,9 @@ class Rendering(AnswerConverter, RunCompanion):
             return False
         self._gate.ended(lease, response, None)  # another page may wait for it
         before = reader.digests(response)
-        page = reader.analyse(response, before)
+        analysed = reader.analyse(response, before)
         family = lease.host.key, path_pattern(split_url(lease.url).path)
-        is_empty = looks_empty(page, before.body)
+        is_empty = looks_empty(analysed, before.body)
         if not self._is_always and not self._families.wants(family, is_empty=is_empty):
             answer.prepared = before
             return False
@@ -108,59 +119,62 @@ class Rendering(AnswerConverter, RunCompanion):
         answer.lease = lease = msgspec.structs.replace(lease, is_claimed=True)  # it holds no slots any more
         self._held[lease.ticket] = _PageInBrowser(answer, before, family)
         document = Subresource(response.status, dict(response.headers), before.body)
-        job = RenderJob(lease.url, document, partial(self._fetch, lease), self._steps)
-        self.browser.submit(job).add_done_callback(partial(self._call, self._on_rendered, lease.ticket))
+        page = PageToRender(lease.url, document, partial(self._fetch, lease), self._steps)
+        self.browser.submit(page).add_done_callback(partial(self._on_rendered, lease.ticket))
         return True
 
-    def _call(self, done: Callable[..., None], *given: object) -> None:
-        """Has something done on the crawl's event loop; called by the browser's thread."""
-        try:
-            self._loop.call_soon_threadsafe(done, *given)
-        except RuntimeError:  # the crawl is over
-            return
-
-    def _fetch(self, lease: Lease, url: str) -> "Future[Subresource | None]":
-        """What a page asks for; called by the browser's thread."""
-        answered = Future[Subresource | None]()
-
-        def done(found: Subresource | None) -> None:
-            if not answered.done():
-                answered.set_result(found)
-
-        def fetch() -> None:
-            if lease.ticket in self._held:
-                self._gate.fetch(url, lease.url, lease.depth + 1, done)
-            else:
-                done(None)
-
-        self._call(fetch)
-        return answered
+    def _fetch(self, lease: Lease, url: str, done: Answered) -> None:
+        """What a page asks for."""
+        if lease.ticket in self._held:
+            self._gate.fetch(url, lease.url, lease.depth + 1, done)
+        else:
+            done(None)
 
     # handing them on
 
-    def _on_rendered(self, ticket: int, future: "Future[RenderedDocument]") -> None:
-        held = self._held.pop(ticket, None)
+    def _on_rendered(self, ticket: int, future: "asyncio.Future[RenderedDocument]") -> None:
+        error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        held = self._held.get(ticket)
         if held is None:  # cancelled
             return
-        error = future.exception() if not future.cancelled() else asyncio.CancelledError()
-        answer = held.answer
-        if isinstance(error, BrowserMissing):
-            self._held[ticket] = held  # it is put back when the crawl ends
+        if isinstance(error, BrowserMissing):  # the page is put back when the crawl ends
             self._engine.fail(PartError(f"rendering needs a browser: {error}"))
-            return
-        if error is None:
-            answer = self._converted(held, future.result())
-        else:
+        elif error is not None:
             self.failed += 1
-            self._shard.events.write("render-failed", url=answer.lease.url, reason=str(error) or repr(error))
-            answer.prepared = held.before
+            self._shard.events.write("render-failed", url=held.answer.lease.url, reason=str(error) or repr(error))
+            self._hand_on(ticket, held.as_fetched())
+        elif len(future.result().html) <= LARGE_BYTES:
+            self._take_over(ticket, held, self._read(held, future.result()))
+        else:
+            reading = asyncio.get_running_loop().run_in_executor(None, self._read, held, future.result())
+            reading.add_done_callback(partial(self._on_read, ticket, held))
+
+    def _on_read(self, ticket: int, held: _PageInBrowser, reading: "asyncio.Future[_ReadDocument]") -> None:
+        """A large document was read beside the event loop."""
+        if ticket not in self._held or reading.cancelled():
+            return
+        if (error := reading.exception()) is not None:
+            self._engine.fail(error if isinstance(error, Exception) else PartError(repr(error)))
+        else:
+            self._take_over(ticket, held, reading.result())
+
+    def _take_over(self, ticket: int, held: _PageInBrowser, read: _ReadDocument) -> None:
+        """Hands on what the browser shows in place of the page, or the page as it was, where that adds nothing."""
+        self._families.learn(held.family, has_gained=read.has_gained)
+        if read.has_gained or self._is_always:
+            self.rendered += 1
+            self._hand_on(ticket, read.answer)
+        else:
+            self._hand_on(ticket, held.as_fetched())
+
+    def _hand_on(self, ticket: int, answer: LeaseAnswer) -> None:
+        del self._held[ticket]
         self._engine.on_converted(answer)
 
-    def _converted(self, held: _PageInBrowser, found: RenderedDocument) -> LeaseAnswer:
-        """The answer with what the browser shows in place of the body; or as it was, where that adds nothing."""
+    def _read(self, held: _PageInBrowser, found: RenderedDocument) -> _ReadDocument:
+        """The answer with what the browser shows in place of the body. Has no state: runs on any thread."""
         answer, before = held.answer, held.before
-        fetched, reader = answer.response, self._shard.reader
-        body = found.html.encode("utf-8", "replace")
+        fetched, reader, body = answer.response, self._shard.reader, found.html
         headers = {name: value for name, value in fetched.headers.items() if name not in _NOT_OF_DOCUMENT}
         headers["content-type"] = "text/html; charset=utf-8"
         response = msgspec.structs.replace(fetched, headers=headers, body=body)
@@ -170,13 +184,11 @@ class Rendering(AnswerConverter, RunCompanion):
         assert before.page is not None
         links, known = set(prepared.joined.values()), set(before.joined.values())
         has_gained = adds_something(known, len(before.page.text_utf8), links, len(page.text_utf8))
-        self._families.learn(held.family, has_gained=has_gained)
-        if not has_gained and not self._is_always:
-            answer.prepared = before
-            return answer
-        self.rendered += 1
-        prepared.records = self._records(answer, prepared, body)
-        return LeaseAnswer(answer.lease, answer.request, response, answer.fetched_s, prepared)
+        if has_gained or self._is_always:
+            prepared.records = self._records(answer, prepared, body)
+        return _ReadDocument(
+            LeaseAnswer(answer.lease, answer.request, response, answer.fetched_s, prepared), has_gained
+        )
 
     def _add_links(self, prepared: PreparedPage, urls: tuple[str, ...]) -> None:
         """Where scripts wanted to go instead is a link of the page."""
@@ -215,7 +227,7 @@ class Rendering(AnswerConverter, RunCompanion):
         counts = {"pages": self.rendered, "failed": self.failed, "browsers_replaced": replaced}
         self._shard.events.write("rendered", **counts)
         if self._browser is not None:
-            await asyncio.to_thread(self._browser.close)  # its processes take a moment, and others have an event loop
+            await self._browser.finish()
 
     def hurry(self) -> None:
         return

@@ -9,23 +9,17 @@ requests, size. A tab is used again, since a new one costs a process; between tw
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
-from lycosa.render.gate import Subresource
+from playwright.async_api import BrowserContext, Error, Page, Request, Route
 
-if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page, Request, Route
+from lycosa.render.messages import RenderedDocument, RenderError, RenderLimits, RenderStep, Subresource
 
 # A page is ready when it has asked for nothing and got nothing for so long, and its document did not grow in another
 # while: React reveals what it has up to 0.3 s late.
 QUIET_S, GROWS_S, LOST_S = 0.25, 0.15, 2.0
 _SIZE = "document.getElementsByTagName('*').length + ' ' + document.documentElement.textContent.length"
-PAGE_S = 30.0  # of its own time, beside what it waits for its requests
-WAITS_S = 300.0  # for its requests: at a delay of a second they take long
-STEP_S = 10.0  # for what a step waits for
-READ_S = 10.0  # until the page has said what it shows, or is closed
 MOST_REQUESTS = 300
 MOST_HTML_CHARS = 2_000_000
 PAGES_A_TAB = 10  # then there is a new one: scripts and documents before it fill the memory of the last
@@ -36,15 +30,7 @@ _NOT_SENT = frozenset(
     "report-to reporting-endpoints".split()
 )
 
-Fetch = Callable[[str], "Future[Subresource | None]"]
-
-
-class RenderStep(NamedTuple):
-    """What is done in a page: `wait` for a selector or milliseconds, `click` a selector, `scroll` so many times."""
-
-    verb: str
-    selector: str = ""
-    number: int = 0
+Fetch = Callable[[str], Awaitable[Subresource | None]]
 
 
 class RenderJob(NamedTuple):
@@ -56,39 +42,27 @@ class RenderJob(NamedTuple):
     steps: tuple[RenderStep, ...] = ()
 
 
-class RenderedDocument(NamedTuple):
-    """What a browser made of a page. `led_to` are URLs that its scripts wanted to go to instead."""
-
-    html: str
-    led_to: tuple[str, ...]
-    requests: int
-
-
-class RenderError(Exception):
-    """A page could not be rendered."""
-
-
 class Tab:
     """A tab of a context."""
 
-    def __init__(self, page: "Page") -> None:
-        self._page, self._rendered = page, 0
+    def __init__(self, page: Page, limits: RenderLimits) -> None:
+        self._page, self._limits, self._rendered = page, limits, 0
         self._visit: _Visit | None = None
         page.on("popup", lambda popup: asyncio.ensure_future(popup.close()))
         page.on("domcontentloaded", self._opened)
 
     @classmethod
-    async def open(cls, context: "BrowserContext") -> "Tab":
+    async def open(cls, context: BrowserContext, limits: RenderLimits) -> "Tab":
         """A new tab."""
         page = await context.new_page()
-        tab = cls(page)
+        tab = cls(page, limits)
         await page.route("**/*", tab._answer)
         return tab
 
     async def render(self, job: RenderJob) -> RenderedDocument:
         """Renders a page; after an error the tab has to be closed."""
         self._rendered += 1
-        visit = self._visit = _Visit(self._page, job)
+        visit = self._visit = _Visit(self._page, job, self._limits)
         try:
             return await visit.render()
         finally:
@@ -96,29 +70,23 @@ class Tab:
 
     async def clear(self) -> bool:
         """Empties the tab; False: it has to be closed."""
-        from playwright.async_api import Error  # lazy: only where pages are rendered
-
         if self._rendered < PAGES_A_TAB:
             with contextlib.suppress(Error):
-                await self._page.goto(_EMPTY, timeout=READ_S * 1000)
+                await self._page.goto(_EMPTY, timeout=self._limits.read_s * 1000)
                 return True
         return False
 
     async def close(self) -> None:
         """Closes the tab, whatever its page is busy with."""
-        from playwright.async_api import Error  # lazy: only where pages are rendered
-
         with contextlib.suppress(Error, TimeoutError):
-            async with asyncio.timeout(READ_S):
+            async with asyncio.timeout(self._limits.read_s):
                 await self._page.close()
 
     def _opened(self, _: object) -> None:
         if self._visit is not None and self._visit.is_answered:  # else it is the empty page before it
             self._visit.opened()
 
-    async def _answer(self, route: "Route") -> None:
-        from playwright.async_api import Error  # lazy: only where pages are rendered
-
+    async def _answer(self, route: Route) -> None:
         with contextlib.suppress(Error):  # the page is closed meanwhile
             await (self._visit.answer(route, route.request) if self._visit is not None else route.abort())
 
@@ -126,8 +94,8 @@ class Tab:
 class _Visit:
     """One page on its way."""
 
-    def __init__(self, page: "Page", job: RenderJob) -> None:
-        self._page, self._job = page, job
+    def __init__(self, page: Page, job: RenderJob, limits: RenderLimits) -> None:
+        self._page, self._job, self._limits = page, job, limits
         self._loop = asyncio.get_running_loop()
         self._pending = self._requests = 0
         self._last = self._loop.time()
@@ -145,17 +113,17 @@ class _Visit:
             for step in self._job.steps:
                 await self._do(step)
             try:
-                async with asyncio.timeout(READ_S):
+                async with asyncio.timeout(self._limits.read_s):
                     html = await page.content()
             except TimeoutError as error:
-                raise RenderError(f"its scripts did not come to rest in {PAGE_S:g} s") from error
+                raise RenderError(f"its scripts did not come to rest in {self._limits.page_s:g} s") from error
         finally:
             going.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await going
         if len(html) > MOST_HTML_CHARS:
             raise RenderError(f"it is larger than {MOST_HTML_CHARS:,} characters")
-        return RenderedDocument(html, tuple(self._led_to), self._requests)
+        return RenderedDocument(html.encode("utf-8", "replace"), tuple(self._led_to))
 
     def opened(self, _: object = None) -> None:
         """The document is there, or will not come."""
@@ -168,13 +136,13 @@ class _Visit:
             now = self._loop.time()
             waited_s = self._waited_s - waited_before + (now - self._waits_since if self._pending else 0.0)
             # A page that wanted to go elsewhere at once may never be said to be there.
-            quiet_s = QUIET_S if self._is_open else LOST_S if self.is_answered else PAGE_S
+            quiet_s = QUIET_S if self._is_open else LOST_S if self.is_answered else self._limits.page_s
             if not self._pending and now - self._last >= quiet_s:
                 before, size = size, await self._size()
                 if size and size == before and not self._pending:
                     break
                 await asyncio.sleep(GROWS_S)
-            if now - began - waited_s > PAGE_S or waited_s > WAITS_S:
+            if now - began - waited_s > self._limits.page_s or waited_s > self._limits.waits_s:
                 break
             await asyncio.sleep(0.03)
         if going is not None and going.done() and not self.is_answered and (error := going.exception()) is not None:
@@ -189,10 +157,8 @@ class _Visit:
             return ""
 
     async def _do(self, step: RenderStep) -> None:
-        from playwright.async_api import Error  # lazy: only where pages are rendered
-
         with contextlib.suppress(Error, TimeoutError):  # what is not there is not clicked
-            async with asyncio.timeout(STEP_S):
+            async with asyncio.timeout(self._limits.step_s):
                 if step.verb == "scroll":
                     for _ in range(step.number):
                         await self._page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
@@ -200,15 +166,15 @@ class _Visit:
                         await self._settle()
                 elif step.verb == "click":
                     if await self._page.locator(step.selector).count():
-                        await self._page.locator(step.selector).first.click(timeout=STEP_S * 1000)
+                        await self._page.locator(step.selector).first.click(timeout=self._limits.step_s * 1000)
                 elif step.selector:
-                    await self._page.wait_for_selector(step.selector, timeout=STEP_S * 1000)
+                    await self._page.wait_for_selector(step.selector, timeout=self._limits.step_s * 1000)
                 else:
                     await asyncio.sleep(step.number / 1000)
         self._last = self._loop.time()
         await self._settle()
 
-    async def answer(self, route: "Route", request: "Request") -> None:
+    async def answer(self, route: Route, request: Request) -> None:
         """Answers a request of the page."""
         url, kind = request.url.partition("#")[0], request.resource_type
         is_own = url == self._job.url
@@ -239,7 +205,7 @@ class _Visit:
             self._waits_since = self._loop.time()
         self._pending += 1
         try:
-            return await asyncio.wrap_future(self._job.fetch(url))
+            return await self._job.fetch(url)
         finally:
             self._pending -= 1
             self._last = self._loop.time()
@@ -247,6 +213,6 @@ class _Visit:
                 self._waited_s += self._last - self._waits_since
 
 
-async def _fulfill(route: "Route", found: Subresource) -> None:
+async def _fulfill(route: Route, found: Subresource) -> None:
     headers = {name: value for name, value in found.headers.items() if name not in _NOT_SENT}
     await route.fulfill(status=found.status, headers=headers, body=found.body)
