@@ -142,3 +142,7 @@ class TermMap:
     def __init__(self, tokens: Callable[[str], list[str]]) -> None: ...
     def terms(self, text: str) -> str:
         """The terms of a text with spaces between them; words of 50 bytes and more are as they are."""
+
+    def page(self, title: str, headings: str, text: str, url: str) -> tuple[str, str, str, str]:
+        """The terms of the title, the headings and the text of a page, and the words in the identifiers of its title,
+        URL and text, each once and in lower case."""

@@ -16,11 +16,13 @@ mod seen;
 mod tags;
 mod terms;
 mod text;
+mod together;
 mod tree;
 mod url;
 mod warc;
 
 use memchr::memmem;
+use outline::Outline;
 use page::Page;
 use pyo3::exceptions::PyException;
 use pyo3::panic::PanicException;
@@ -29,12 +31,15 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 17;
+const CONTRACT: u32 = 18;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
+/// Of a longer document the page and the outline are made one after the other: together they take more memory.
+const TOGETHER_BYTES: usize = 1 << 20;
 
 struct Read {
     page: Page,
@@ -61,20 +66,27 @@ fn read(bytes: &[u8], html: &Html) -> Option<Read> {
 
 fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html, is_volatile: bool) -> Option<Read> {
     let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
-    let readable = wants_main.then(|| readable_of(&body, *is_xml, false, false));
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
-    let body = match std::str::from_utf8(&body[..length]) {
+    let text = match std::str::from_utf8(&body[..length]) {
         Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
         Err(_) => String::from_utf8_lossy(&body[..length]),
     };
     let mut page = Page::new();
     page.comparable = wants_simhash.then(comparable::Comparable::default);
-    let mut tree = Tree::new(page);
-    scan::scan(body.as_bytes(), &mut tree);
+    let (mut tree, mut outline) = (Tree::new(page), None);
+    if *wants_main && !is_cut && text.len() < TOGETHER_BYTES && outline::is_clean(text.as_bytes()) {
+        (tree, outline) = scan_together(text.as_bytes(), tree, Outline::begun(text.as_bytes(), *is_xml, false));
+    } else {
+        scan::scan(text.as_bytes(), &mut tree);
+    }
     if tree.needs_tree {
         return None;
     }
+    let readable = match outline {
+        Some(outline) => Some(readable_in(outline, false)),
+        None => wants_main.then(|| readable_of(&body, *is_xml, false, false)),
+    };
     let mut page = tree.page;
     let (visible, digest) = page.texts();
     let links = page.links();
@@ -146,7 +158,10 @@ fn readable_of(body: &[u8], is_xml: bool, leaves_unshown: bool, wants_markdown: 
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(&body),
     };
-    let mut outline = outline::Outline::new(body.as_bytes(), is_xml, leaves_unshown);
+    readable_in(Outline::new(body.as_bytes(), is_xml, leaves_unshown), wants_markdown)
+}
+
+fn readable_in(mut outline: Outline, wants_markdown: bool) -> Readable {
     let runs = outline.selection();
     let (text, headings) = outline.text_of(&runs);
     let markdown = if wants_markdown { markdown::markdown_of(&outline, &runs) } else { String::new() };

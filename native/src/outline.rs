@@ -135,9 +135,17 @@ pub fn clean(body: &[u8]) -> Cow<'_, [u8]> {
     spaced(out.into())
 }
 
+/// Has a document no controls, and no line ends but line feeds?
+pub fn is_clean(body: &[u8]) -> bool {
+    !body.iter().fold(false, |found, &byte| found | is_control(byte))
+}
+
+fn is_control(byte: u8) -> bool {
+    byte < b' ' && byte != b'\t' && byte != b'\n'
+}
+
 fn spaced(mut text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    let is_control = |byte: u8| byte < b' ' && byte != b'\t' && byte != b'\n';
-    if text.iter().fold(false, |found, &byte| found | is_control(byte)) {
+    if !is_clean(&text) {
         text.to_mut().iter_mut().filter(|byte| is_control(**byte)).for_each(|byte| *byte = b' ');
     }
     text
@@ -236,12 +244,22 @@ impl Sink for Outline<'_> {
 impl<'a> Outline<'a> {
     /// The outline of a clean document; with `leaves_unshown` without elements that ask not to be shown.
     pub fn new(data: &'a [u8], is_xml: bool, leaves_unshown: bool) -> Outline<'a> {
-        let (nodes, open) = (vec![Node::default()], vec![0]);
-        let mut outline = Outline { data, nodes, open, is_xml, leaves_unshown, ..Outline::default() };
+        let mut outline = Outline::begun(data, is_xml, leaves_unshown);
         scan(data, &mut outline);
-        outline.close_to(1);
-        outline.nodes[0].place.1 = outline.items.len();
-        outline
+        outline.ended()
+    }
+
+    /// The outline of a clean document of which nothing is read yet.
+    pub fn begun(data: &'a [u8], is_xml: bool, leaves_unshown: bool) -> Outline<'a> {
+        let (nodes, open) = (vec![Node::default()], vec![0]);
+        Outline { data, nodes, open, is_xml, leaves_unshown, ..Outline::default() }
+    }
+
+    /// The same when all of the document is read.
+    pub fn ended(mut self) -> Outline<'a> {
+        self.close_to(1);
+        self.nodes[0].place.1 = self.items.len();
+        self
     }
 
     fn top(&mut self) -> &mut Node {

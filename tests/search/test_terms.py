@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.search.documents import LANGUAGES, LONGEST_TOKEN, analyser, spaced, terms
+from lycosa.search.identifiers import parts_in
 from lycosa.web.kernel import native
 
 pytestmark = pytest.mark.skipif(native() is None, reason="without the kernel a text is handed on as it is")
@@ -22,3 +23,20 @@ def test_terms_of_a_text_are_those_of_its_tokeniser_in_the_same_places(language:
 
 def test_word_that_is_too_long_keeps_its_place() -> None:
     assert terms(f"one {'x' * 60} two", "en").split() == ["one", "x" * 60, "two"]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*WORDS, "getElementById", "XMLHttpRequest2", "é–getBar", "太aB"])
+        | st.text("aB1é _.太", max_size=12)
+    )
+)
+def test_words_in_identifiers_are_found_along_with_the_terms(words: list[str]) -> None:
+    text, url = spaced(" ".join(words)), "http://a.example/getUrlOf"
+    known = native().TermMap(analyser("en").analyze)  # type: ignore[union-attr]
+
+    for page in (text, "otherWords", text):  # it remembers what it has seen, page by page
+        title, headings, body, parts = known.page("aTitle", "aHeading", page, url)
+
+        assert (title, headings, body) == (known.terms("aTitle"), known.terms("aHeading"), known.terms(page))
+        assert sorted(parts.split()) == sorted(set(parts_in("aTitle", url, page).split()))

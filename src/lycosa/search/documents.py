@@ -241,6 +241,25 @@ def terms(text: str, language: str) -> str:
     return text if known is None else known.terms(text)
 
 
+class _PageTerms(NamedTuple):
+    """The texts of a page as the index takes them; `parts` are the words in its identifiers."""
+
+    title: str
+    headings: str
+    text: str
+    parts: str
+
+
+def _page_terms(page: "IndexedPage", language: str) -> _PageTerms:
+    title, text = spaced(page.title), spaced(page.text[:TEXT_CHARS])
+    headings = spaced(" \n ".join(page.headings)[:HEADING_CHARS])
+    known = _term_map(language)
+    if known is None:
+        return _PageTerms(title, headings, text, parts_in(title, page.url, text))
+    found = _PageTerms(*known.page(title, headings, text, page.url))
+    return found._replace(parts=terms(found.parts, PARTS_LANGUAGE))
+
+
 class IndexedPage(msgspec.Struct, frozen=True):
     """A page as the index takes it."""
 
@@ -279,21 +298,22 @@ def words_id(text: str) -> int:
 
 def page_document(page: IndexedPage, language: str) -> tantivy.Document:
     """The document of a page itself, in the language that it is tokenised in."""
+    texts = _page_terms(page, language)
     values: dict[str, Any] = {
         "page": page.file_num,
         "cluster": page.cluster,
         "alike": page.alike,
         "speaks": LANGUAGES.index(language),
-        f"title_{language}": terms(page.title, language),
-        f"heads_{language}": terms(" \n ".join(page.headings)[:HEADING_CHARS], language),
-        f"text_{language}": terms(page.text[:TEXT_CHARS], language),
+        f"title_{language}": texts.title,
+        f"heads_{language}": texts.headings,
+        f"text_{language}": texts.text,
         "url": terms(url_words(page.url), OTHER),
         "kind": KINDS.index(media_kind(page.essence)),
         "host": split_url(page.url).host,
         **_filters(page, language),
     }
-    if parts := parts_in(page.title, page.url, page.text[:TEXT_CHARS]):
-        values["parts"] = terms(parts, PARTS_LANGUAGE)
+    if texts.parts:
+        values["parts"] = texts.parts
     if page.simhash:
         values |= {"bits": int.from_bytes(page.simhash[:8]), "unsure": int.from_bytes(page.simhash[8:])}
     if page.canonical:
