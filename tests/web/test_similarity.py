@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web import Document, are_near, identify_media, native, simhash, simhash_distance
-from lycosa.web.comparable import comparable_simhash
+from lycosa.web.html import analyse_html
 from lycosa.web.page import read_natively
 from lycosa.web.similarity import LEAST_WORDS
 
@@ -67,7 +67,7 @@ def test_kernel_and_twin_hash_the_same_part_of_a_page(parts: list[str]) -> None:
     body = "".join(parts).encode()
     document = Document(body, "http://a.example/", identify_media("text/html", body), "UTF-8", wants_simhash=True)
     page = read_natively(document)
-    assert page is None or page.simhash == comparable_simhash(document)
+    assert page is None or page.simhash == analyse_html(document).simhash
 
 
 @pytest.mark.parametrize("changed", [1, 4])
@@ -113,7 +113,8 @@ def test_links_and_navigation_do_not_count() -> None:
 
     def hashed(body: str) -> bytes:
         raw = body.encode()
-        return comparable_simhash(Document(raw, "http://a.example/", identify_media("text/html", raw), "UTF-8"))
+        media = identify_media("text/html", raw)
+        return analyse_html(Document(raw, "http://a.example/", media, "UTF-8", wants_simhash=True)).simhash
 
     plain = hashed(f"<p>{text}</p>")
     assert (

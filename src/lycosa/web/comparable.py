@@ -3,15 +3,13 @@
 It is read in the same pass as the rest of a page, so that it costs a crawl next to nothing, and is rougher than the
 main text that people read (`readable`): only its words count. The text of links is left out because lists of other
 pages are what copies differ in. This is the specification of native/src/comparable.rs, which finds the same. Pure.
-Called by `page` for documents that need a tree.
+Called by `html`, last.
 """
 
 import re
 
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lycosa.web.document import Document
-from lycosa.web.html import parse_html
 from lycosa.web.similarity import simhash
 
 _HIDDEN = "script,style,noscript,iframe,noembed,noframes"
@@ -23,9 +21,8 @@ _ROLES = frozenset(("navigation", "contentinfo"))
 _NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 
 
-def comparable_simhash(document: Document) -> bytes:
-    """The SimHash of the text of an HTML document; empty where that is too short."""
-    tree, _ = parse_html(document)
+def comparable_simhash(tree: LexborHTMLParser) -> bytes:
+    """The SimHash of the text of an HTML document's tree, of which parts are taken out; empty where it is too short."""
     mains = tree.css("main")
     for node in tree.css(_HIDDEN):
         node.decompose(recursive=False)

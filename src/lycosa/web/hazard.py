@@ -39,8 +39,8 @@ _TAGS_TOGETHER = 1_000
 _SHORT_TAG_BYTES = 256
 
 _TAG = re.compile(rb"<(/?)([A-Za-z][^\t\n\f\r />]*+)")
-_FORMATTING_TAG = re.compile(  # with the look at the first letter it takes half as long
-    rb"<((?=[bcefinstu])(?:" + b"|".join(_FORMATTING_NAMES) + rb"))(?![^\t\n\f\r />])", re.IGNORECASE
+_FORMATTING_WITH_ATTRIBUTES = re.compile(  # with the look at the first letter it takes half as long
+    rb"<(?=[bcefinstuBCEFINSTU])((?i:" + b"|".join(_FORMATTING_NAMES) + rb"))[\t\n\f\r /]"
 )
 _ATTRIBUTE = (
     rb"(?:[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+[\t\n\f\r ]*+"
@@ -67,22 +67,24 @@ def safe_length(body: bytes) -> int:
         tags = MAX_TAGS
     if length > _SMALL_BYTES and (crowded := _CROWDED_TAG.search(body, 0, length)):
         length = crowded.start()
-    if tags <= MAX_OPEN and tags * (_MOST_PLAIN + tags) <= MAX_REOPENED:
-        return length
     if _reopens_few(body, length, tags) and (tags <= MAX_OPEN or _most_open(body, length) <= MAX_OPEN):
         return length
     return _end_of_sane_nesting(body, length)
 
 
 def _reopens_few(body: bytes, length: int, tags: int) -> bool:
-    """Are all formatting tags short, and of so few kinds that those to be opened again cannot be too many?"""
+    """Are there so few formatting tags with attributes, or are these short and of so few kinds, that those to be opened
+    again cannot be too many?"""
+    most = MAX_REOPENED // max(1, tags) - _MOST_PLAIN
+    if tags <= most or len(_FORMATTING_WITH_ATTRIBUTES.findall(body, 0, length)) <= most:
+        return True
     kinds = set[tuple[bytes, bytes]]()
-    for tag in _FORMATTING_TAG.finditer(body, 0, length):
-        rest = _REST_OF_TAG.match(body, tag.end(), min(tag.end() + _SHORT_TAG_BYTES, length))
+    for tag in _FORMATTING_WITH_ATTRIBUTES.finditer(body, 0, length):
+        rest = _REST_OF_TAG.match(body, tag.end(1), min(tag.end() + _SHORT_TAG_BYTES, length))
         if rest is None:
             return False
         kinds.add((tag[1], rest[0]))
-        if tags * _SAME * len(kinds) > MAX_REOPENED:
+        if _SAME * len(kinds) > most:
             return False
     return True
 

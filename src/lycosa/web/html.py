@@ -25,6 +25,7 @@ from operator import itemgetter
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from lycosa.web.charset import to_utf8
+from lycosa.web.comparable import comparable_simhash
 from lycosa.web.document import Document, Page, text_digest
 from lycosa.web.hazard import cut_if_unsafe
 from lycosa.web.links import (
@@ -82,6 +83,7 @@ def analyse_html(document: Document) -> Page:
         text_digest=text_digest(main),
         is_cut=is_cut or len(links) >= MAX_LINKS,
         is_volatile=b"data-vol" in document.body,
+        simhash=comparable_simhash(tree) if document.wants_simhash else b"",
     )
 
 

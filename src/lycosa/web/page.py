@@ -105,12 +105,7 @@ def analyse_html(document: Document) -> Page:
 def _parsed(document: Document) -> Page:
     from lycosa.web import html  # lazy: the parser takes 30 ms that no start waits for, and few pages need it
 
-    page = html.analyse_html(document)
-    if document.wants_simhash:
-        from lycosa.web.comparable import comparable_simhash  # lazy: as above
-
-        page = msgspec.structs.replace(page, simhash=comparable_simhash(document))
-    return page
+    return html.analyse_html(document)
 
 
 def _simhash_of(text: str) -> bytes:

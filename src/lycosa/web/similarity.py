@@ -11,6 +11,7 @@ by the analysis of pages; `duplicates` looks them up.
 """
 
 import re
+from array import array
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,10 @@ BLOCK_BITS, UNSURE = 16, 2  # of each block, so many bits are unsure
 Hashes = npt.NDArray[np.uint64]
 _BITS = 64
 # Scripts that are written without spaces: each character is a word.
-_WIDE = "\u0e00-\u0eff\u2e80-\U0010ffff"
-_WORD = re.compile(f"[^\0- {_WIDE}]+|[{_WIDE}]")
+_WIDE = re.compile("[\u0e00-\u0eff\u2e80-\U0010ffff]")
+_CONTROLS_AS_SPACES = bytes(max(byte, 0x20) for byte in range(256))
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads what the sum of three hashes has in its low bits
+_MOST_VOTES = 255  # that one byte counts
 
 
 def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
@@ -35,19 +37,33 @@ def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
     if kernel is not None:
         packed: bytes = kernel.simhash(text, least_words)
         return packed
-    words = _WORD.findall(text)
+    words = _words(text)
     if len(words) < max(3, least_words):
         return b""
-    hash_of = {word: xxhash.xxh3_64_intdigest(word.encode()) for word in set(words)}
-    hashes = np.array([hash_of[word] for word in words], np.uint64)
+    hashes = np.array(array("Q", map(xxhash.xxh3_64_intdigest, words)), np.uint64)
     mixed = (hashes[:-2] + _rotated(hashes[1:-1], 21) + _rotated(hashes[2:], 42)) * _ODD
     mixed ^= mixed >> np.uint64(29)
-    ones = np.unpackbits(mixed.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").sum(0, np.int64)
-    leads = 2 * ones - len(mixed)
-    bits = sum(1 << place for place in np.flatnonzero(leads > 0).tolist())
+    leads = 2 * _ones(mixed) - len(mixed)
+    bits = np.packbits(leads > 0, bitorder="little")
     closest = np.argsort(np.abs(leads).reshape(-1, BLOCK_BITS), axis=1, kind="stable")[:, :UNSURE]
-    places = closest + np.arange(0, _BITS, BLOCK_BITS)[:, None]
-    return bits.to_bytes(8) + sum(1 << place for place in places.ravel().tolist()).to_bytes(8)
+    unsure = np.zeros(_BITS, np.bool_)
+    unsure[closest + np.arange(0, _BITS, BLOCK_BITS)[:, None]] = True
+    return bits.tobytes()[::-1] + np.packbits(unsure, bitorder="little").tobytes()[::-1]
+
+
+def _words(text: str) -> list[bytes]:
+    """The words of a text: what stands between spaces and controls."""
+    if _WIDE.search(text):
+        text = _WIDE.sub(r" \g<0> ", text)
+    return text.encode().translate(_CONTROLS_AS_SPACES).split()
+
+
+def _ones(hashes: Hashes) -> npt.NDArray[np.int64]:
+    """How many of the hashes have each bit: eight bits are counted in each step, in a byte each, and in good time
+    before a byte is full."""
+    bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    counts = np.add.reduceat(bits.view(np.uint64), range(0, len(bits), _MOST_VOTES), axis=0)
+    return counts.view(np.uint8).sum(axis=0, dtype=np.int64)
 
 
 def _rotated(hashes: Hashes, by: int) -> Hashes:
