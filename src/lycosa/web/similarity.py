@@ -63,7 +63,8 @@ def _ones(hashes: Hashes) -> npt.NDArray[np.int64]:
     before a byte is full."""
     bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     counts = np.add.reduceat(bits.view(np.uint64), range(0, len(bits), _MOST_VOTES), axis=0)
-    return counts.view(np.uint8).sum(axis=0, dtype=np.int64)
+    ones: npt.NDArray[np.int64] = counts.view(np.uint8).sum(axis=0, dtype=np.int64)
+    return ones
 
 
 def _rotated(hashes: Hashes, by: int) -> Hashes:
