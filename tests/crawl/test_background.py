@@ -15,12 +15,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import thread_time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
+from lycosa.crawl.host_rules import SITEMAPS_MOST
 from lycosa.crawl.progress import Recrawl
+from lycosa.crawl.seams import AT_ONCE, STEPS_PER_TURN, BackgroundWork
 from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
@@ -141,6 +144,60 @@ def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
 
     recrawl(web, into, days=40, recrawl=Recrawl(everything=True))
     assert problems(into) == []
+
+
+def test_sitemaps_of_many_hosts_are_fetched_and_read_a_few_at_a_time(tmp_path: Path) -> None:
+    hosts = [f"http://127.0.0.{number}:9" for number in range(1, 31)]
+    unread = []
+
+    async def main() -> CrawlStats:
+        def answer(url: str) -> str:
+            if not url.endswith("/sitemap.xml"):
+                return "<p>words"
+            asked = sum(each.endswith("/sitemap.xml") for each in site.asked)
+            unread.append(1 + asked - crawl.stats().sitemaps)  # this one is not among those asked yet
+            return f"<urlset><url><loc>{url.replace('sitemap.xml', 'listed')}</loc></url></urlset>"
+
+        site = SmallSite(answer, "\n".join(f"Sitemap: {host}/sitemap.xml" for host in hosts))
+        now = asyncio.get_running_loop().time
+        seeds = [f"{host}/" for host in hosts]
+        options: dict[str, Any] = {"allow_private": ["127.0.0.0/8"], "mine": "off", "scope": "any"}
+        async with Crawl(*seeds, into=tmp_path / "c", downloader=site, now=now, **options) as crawl:
+            return await crawl.finish()
+
+    stats = run_virtual(main())
+
+    assert stats.sitemaps == len(hosts)
+    assert stats.pages == 2 * len(hosts)
+    assert max(unread) == SITEMAPS_MOST
+
+
+def test_long_work_takes_turns_a_few_at_a_time_and_all_of_it_ends() -> None:
+    turns: list[int] = []
+
+    def steps(number: int) -> Iterator[None]:
+        for _ in range(4 * STEPS_PER_TURN):
+            turns.append(number)
+            yield
+
+    async def main() -> None:
+        background, is_over = BackgroundWork(Mock(has_failed=False)), asyncio.Event()
+        background.on_turn_done = lambda _: None if background else is_over.set()
+        for number in range(3 * AT_ONCE):
+            background.start(steps(number), f"{number}.example")
+        begun = len(turns)
+        await is_over.wait()
+        unfinished = set[int]()
+        for at, number in enumerate(turns[begun:], begun):
+            unfinished.add(number)
+            assert len(unfinished) <= AT_ONCE
+            if number not in turns[at + 1 :]:
+                unfinished.remove(number)
+
+    asyncio.run(main())
+
+    assert len(turns) == 3 * AT_ONCE * 4 * STEPS_PER_TURN
+    assert turns[-1] == 3 * AT_ONCE - 1
 
 
 MANY = links(*(f"{number}.html" for number in range(3_000)))

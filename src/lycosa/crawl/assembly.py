@@ -110,7 +110,7 @@ def loop_parts(
     pages = PageHandler(
         shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining, pipelines
     )
-    host_rules = HostRules(shard, archive, addresses, requests, given.other_shards)
+    host_rules = HostRules(shard, archive, addresses, requests, in_flight, given.other_shards)
     # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
     # before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
     participants = copies, documents, shard.linker, mining, traps, ranked, FrontierRows(shard), reporter

@@ -5,7 +5,7 @@ and it is tried again as the retry table says; then the host is given up. Where 
 tdmrep.json and the licences of RSL are read in the same way, right after robots.txt and once with each.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha1
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,9 @@ from lycosa.crawl.keeper import Archive
 from lycosa.crawl.pages import PATIENT_WAIT_S, PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import LeaseAnswer, decoded_body, decoded_pieces, redirect_location
-from lycosa.crawl.seams import OtherShards, ReadPage, Shard
+from lycosa.crawl.seams import Fetch, OtherShards, ReadPage, Shard
 from lycosa.fetch import hsts_age, retry_rule, retry_wait
-from lycosa.frontier import Host, HostJob, Lease, Origin, Reason, RequestKind, UrlState
+from lycosa.frontier import FrontierHook, Host, HostJob, Lease, Origin, QueueEntry, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
 from lycosa.web import (
@@ -43,6 +43,8 @@ ROBOTS_FOR_S = 24 * 3600.0
 ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
 SITEMAP_BYTES = 50 * 1024 * 1024
 URLS_PER_STEP = 250  # of a sitemap
+SITEMAPS_MOST = 8  # fetched or read at a time, however many hosts have one: each may be 50 MB and 50,000 URLs
+SITEMAP_WAIT_S = 10.0
 SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
 
 
@@ -105,8 +107,9 @@ class SitemapHandler:
         return None
 
 
-class HostRules:
-    """Reads robots.txt and sitemaps, in the background where they are large."""
+class HostRules(FrontierHook):
+    """Reads robots.txt and sitemaps, in the background where they are large; lets few sitemaps be fetched at a time.
+    `in_flight` has the fetches under way by ticket."""
 
     def __init__(
         self,
@@ -114,12 +117,22 @@ class HostRules:
         archive: Archive,
         addresses: HostAddresses,
         requests: RequestBuilder,
+        in_flight: Mapping[int, Fetch],
         other_shards: OtherShards | None = None,
     ) -> None:
         self._shard, self._archive, self._addresses, self._other_shards = shard, archive, addresses, other_shards
-        self.requests, self._purpose = requests, Purpose(shard.settings.purpose)
+        self.requests, self._purpose, self._in_flight = requests, Purpose(shard.settings.purpose), in_flight
+        self._sitemaps_read = 0  # those under way
         self._with_files: dict[bytes, _UsageFiles] = {}  # by the key of hosts whose files on use are being read
         self.on_dates: Callable[[Host, Sequence[SitemapEntry]], Steps[int]] | None = None
+        shard.frontier.add_hook(self)
+
+    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> float | None:
+        """Has a sitemap wait while as many are fetched or read as may be in memory."""
+        if entry.kind is not RequestKind.SITEMAP:
+            return None
+        fetched = sum(fetch.lease.kind is RequestKind.SITEMAP for fetch in self._in_flight.values())
+        return SITEMAP_WAIT_S if fetched + self._sitemaps_read >= SITEMAPS_MOST else None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
         """Takes in a robots.txt, follows where it leads, or has it retried."""
@@ -256,6 +269,7 @@ class HostRules:
     ) -> None:
         """Takes in what a sitemap lists; the pages count as one link away from a seed. `then` is called when all of it
         is in, before the commit with the last of it, with the number of URLs that are new."""
+        self._sitemaps_read += 1
         self._shard.background.start(self._take_in(lease, request, response, then), lease.host.host)
 
     def _take_in(
@@ -281,6 +295,7 @@ class HostRules:
                 new += self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
             shard.committer.count_outcomes(len(some))
             yield
+        self._sitemaps_read -= 1
         if then is not None:
             then(new)
         self._keep(lease, request, response, digest.digest()[:DIGEST_BYTES])

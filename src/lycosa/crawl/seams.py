@@ -9,8 +9,8 @@ of one process has none.
 `EventLog` is `log.jsonl`: what happened, one JSON object a line, for people and scripts; the state is the truth.
 `BackgroundWork` is long work beside the crawl: a large sitemap or robots.txt is read in steps, and between them the
 event loop turns. Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few
-steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. While the disk
-refuses, nothing goes on.
+steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. The oldest few take
+turns, and the others wait for them. While the disk refuses, nothing goes on.
 """
 
 import asyncio
@@ -262,6 +262,7 @@ class UrlSource(Protocol):
 
 
 STEPS_PER_TURN = 2  # of a few milliseconds each; then the loop gets a turn
+AT_ONCE = 4  # pieces of work that take turns: what each has unpacked is in memory until it is over
 HELD_S = 0.1  # how soon it is tried again while the disk refuses
 
 
@@ -335,13 +336,13 @@ class BackgroundWork:
             )
 
     def _turn(self) -> None:
-        """One turn for the work that has waited longest."""
+        """One turn for one of the oldest, that whose last turn was longest ago."""
         self._handle = None
         if not self._committer.has_failed:
             host, steps = self._work.popleft()
             try:
                 if not self._has_ended(steps):
-                    self._work.append((host, steps))
+                    self._work.insert(AT_ONCE - 1, (host, steps))
             except Exception as error:  # the event loop would only log it
                 self.on_turn_done(error)
                 return

@@ -146,7 +146,11 @@ class Leasing:
                 checks.on_dropped(host, entry, verdict)
             else:
                 due_unix, due = now_unix + verdict, now + verdict
-                self._queues.postpone(host, entry, due_unix=due_unix, due=due, tries=entry.tries, yields_to_others=True)
+                # A sitemap waits until others are read, not for other URLs of its host: its turn is not before.
+                yields = entry.kind is not RequestKind.SITEMAP
+                self._queues.postpone(
+                    host, entry, due_unix=due_unix, due=due, tries=entry.tries, yields_to_others=yields
+                )
         return None
 
     def additional(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
