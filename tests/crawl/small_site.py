@@ -19,6 +19,7 @@ class Sent(NamedTuple):
     body: str
     fields: dict[str, str]
     status: int = 200
+    failure: str | None = None  # how the answer broke off
 
 
 Answer = Callable[[str], str | Sent | int | None]  # of a URL: the page, a status, or None where there is nothing
@@ -48,6 +49,7 @@ class SmallSite:
             body=page.body.encode() if page else b"",
             started_s=self._loop.time(),
             ended_s=self._loop.time() + 0.1,
+            failure=page.failure if page else None,
         )
         self._loop.call_later(0.1, lambda: done(answer))
 

@@ -9,8 +9,8 @@ from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.store.state import State
 from tests.cli.command import lycosa
-from tests.crawl.small_site import FIRST
-from tests.export.conftest import OTHER
+from tests.crawl.small_site import FIRST, Sent, links
+from tests.export.conftest import OTHER, make_collection
 from tests.export.test_jsonl import exported
 
 DOCS = {f"{FIRST}docs/x", f"{FIRST}docs/y.txt"}
@@ -122,3 +122,12 @@ def test_expected_pages_are_those_that_come(small: Path) -> None:
             wanted = PageSelection(hosts=hosts)
             assert expected_pages(collection, wanted) == len(list(select(collection, wanted)))
         assert expected_pages(collection, PageSelection(paths=("/docs/",))) == 0
+
+
+def test_answer_that_broke_off_at_every_try_is_no_page(tmp_path: Path) -> None:
+    cut = Sent("<html lang=en><title>Cut</title><p>Half of a", {"content-length": "1000"}, failure="reset")
+    make_collection(tmp_path / "c", {FIRST: links("cut"), f"{FIRST}cut": cut})
+    assert {page["url"] for page in exported(tmp_path / "c")} == {FIRST}
+    assert lycosa("status", tmp_path / "c", "--json").facts["pages"] == 1
+    assert lycosa("sql", tmp_path / "c", "select count(*) from pages", "--csv").out.split() == ["count_star()", "1"]
+    assert [page["status"] for page in exported(tmp_path / "c", "--status", "200", "--path", "/cut")] == [200]

@@ -81,8 +81,7 @@ def duplicate_pages(
 
 def is_comparable(row: PageRow) -> bool:
     """Whether a row is that of a document that can be a copy: it is kept, and has a body."""
-    is_kept = row.is_page and not row.is_followed_only
-    return is_kept and 200 <= row.status < 300 and bool(row.size_bytes and row.digest)
+    return row.is_stored_page and bool(row.size_bytes and row.digest)
 
 
 class _Texts:

@@ -77,7 +77,7 @@ class RecordPlace(NamedTuple):
 
 
 def subset_of(page: StoredPage) -> str:
-    return PAGES if page.row.is_page and 200 <= page.status < 300 else OTHERS
+    return PAGES if page.row.is_stored_page else OTHERS
 
 
 def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | None, language: str) -> tuple[object, ...]:

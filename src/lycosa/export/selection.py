@@ -201,7 +201,7 @@ def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
     elif takes_answers:
         tests.append(lambda row: row.status > 0)
     else:
-        tests.append(lambda row: row.is_page and 200 <= row.status < 300 and not row.is_followed_only)
+        tests.append(lambda row: row.is_stored_page)
     if (wanted.since_s or wanted.until_s < _NEVER) and not wanted.versions:
         tests.append(lambda row: wanted.since_s <= row.fetched_s <= wanted.until_s)
     if wanted.types:

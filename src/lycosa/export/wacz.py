@@ -87,7 +87,7 @@ class WaczArchive(ExportFormat):
 
     def add(self, page: StoredPage) -> None:
         row = page.row
-        is_page = page.is_current and row.is_page and 200 <= row.status < 300 and row.essence in _PAGES
+        is_page = page.is_current and row.is_stored_page and row.essence in _PAGES
         text = page.text if is_page and self._has_text else ""
         is_copy = bool(row.original)
         line = self._lines.of(page.url, row, is_copy=is_copy) if self._whole_files else self._copied(page)

@@ -292,7 +292,7 @@ class StoredPages:
             row = page_at(self._collection.state, url_key(asked_url(self._collection, text).href))
         except SettingsError:  # it is no URL
             return False
-        return row is not None and is_stored_page(row)
+        return row is not None and row.is_stored_page
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
         if as_of and (at_s := past_time(as_of)) is not None:
@@ -309,13 +309,8 @@ class StoredPages:
         pages = ((key, unpack_page(packed)) for key, packed in rows)
         return (
             StoredPage(url_from_key(key), row, self._contents)
-            for key, row in islice(((key, row) for key, row in pages if is_stored_page(row)), most)
+            for key, row in islice(((key, row) for key, row in pages if row.is_stored_page), most)
         )
-
-
-def is_stored_page(row: PageRow) -> bool:
-    """Whether the row is that of a page that was kept, rather than of a redirect, a sitemap or an error."""
-    return row.is_page and 200 <= row.status < 300 and not row.is_followed_only
 
 
 def page_of(path: Path, url: str, *, as_of: str = "", fields: Sequence[FieldRule] | None = None) -> StoredPage:

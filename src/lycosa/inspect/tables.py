@@ -15,7 +15,7 @@ from lycosa.crawl import extractor_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.graph import outgoing_links
 from lycosa.inspect.changes import ChangeFilter, ChangeView, all_changes
-from lycosa.inspect.pages import StoredPage, StoredPages, is_stored_page
+from lycosa.inspect.pages import StoredPage, StoredPages
 from lycosa.inspect.status import HostView, hosts
 from lycosa.inspect.urls import KnownUrl, url_batches
 from lycosa.records import Family
@@ -127,7 +127,7 @@ class PageRecord:
 def _read_pages(collection: CollectionStore, _: Wanted) -> Iterator[list[PageRecord]]:
     pages = StoredPages(collection)
     rows = ((key, unpack_page(packed)) for key, packed in collection.state.walk(Family.PAGE))
-    return gathered(PageRecord(url_from_key(key), row, pages) for key, row in rows if is_stored_page(row))
+    return gathered(PageRecord(url_from_key(key), row, pages) for key, row in rows if row.is_stored_page)
 
 
 def _warc_name(record: PageRecord) -> str | None:

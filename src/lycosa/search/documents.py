@@ -418,8 +418,7 @@ def searchable_pages(state: State, numbers: Sequence[int]) -> dict[int, IndexMem
 
 def is_searchable(row: PageRow, now_unix: float) -> bool:
     """Is it a document that is there and does not ask to be left out, for ever or by now?"""
-    is_document = 200 <= row.status < 300 and row.is_page and not row.is_followed_only
-    return is_document and not row.noindex and not has_expired(row, now_unix)
+    return row.is_stored_page and not row.noindex and not has_expired(row, now_unix)
 
 
 def has_expired(row: PageRow, now_unix: float) -> bool:

@@ -101,6 +101,12 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
         return bool(self.failure or self.status >= 400) and not self.file_num
 
     @property
+    def is_stored_page(self) -> bool:
+        """Whether it is a page that was kept, rather than a redirect, a sitemap, an error or an answer that broke off at
+        every try."""
+        return self.is_page and 200 <= self.status < 300 and not (self.is_followed_only or self.has_failed)
+
+    @property
     def directives(self) -> RobotsDirectives:
         """What the page says to robots, but for `nofollow`."""
         return RobotsDirectives(self.noindex, False, self.noarchive, self.nosnippet, self.unavailable_s)
