@@ -18,6 +18,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from tests.cli.command import ended, lycosa, started
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
+from tests.crawl.small_site import FIRST, crawl_site
 from tests.importing.foreign import answer, digest, page, record, write, write_wacz
 from tests.recrawl.recrawl_world import run
 
@@ -350,6 +351,15 @@ def test_import_into_a_collection_adds_what_is_new_and_leaves_out_what_is_older(
 
 
 @pytest.mark.slow
+def test_import_of_the_own_export_of_a_collection_visits_no_page(tmp_path: Path) -> None:
+    finer_than_a_warc_date = 1795053431.1796997
+    crawl_site(tmp_path / "c", {FIRST: "<title>Home</title>"}.get, wall=lambda: finer_than_a_warc_date)
+    assert lycosa("export", tmp_path / "c", "wacz", "--out", tmp_path / "c.wacz").code == 0
+    result, _ = into(tmp_path, tmp_path / "c.wacz")
+    assert (result.captures, result.imported) == (2, 1)  # robots.txt, which is no page
+    assert lycosa("status", tmp_path / "c", "--json").facts["visits"] == 0
+
+
 def test_import_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     file = many(tmp_path, 6_000)
     command = started("import", file, "--into", tmp_path / "c")

@@ -47,6 +47,7 @@ _POSITION_KEY = b"import"
 _PAYLOAD = b"import:"  # + SHA-1 of a payload -> key of the first URL that had it
 _NAMES_TOLD = 20
 _FUTURE_S = 86_400.0
+_WARC_DATE_S = 1e-6  # the finest WARC-Date; the time in a row is finer
 _KNOWN = "there already, or older than what is there"
 
 
@@ -276,7 +277,7 @@ class _Importer:
                 raise NotImported("revisits of what is not in the archives")
         elif row is None or known.state not in (UrlState.DONE, UrlState.FAILED):
             raise NotImported("waiting in the queue of the collection, or dropped by its crawl")
-        elif capture.fetched_s <= self._checked_s(key, row):
+        elif capture.fetched_s <= self._checked_s(key, row) + _WARC_DATE_S:
             raise NotImported(_KNOWN)
         else:
             kind, depth = RequestKind.REVISIT, row.depth
