@@ -13,7 +13,9 @@ from lycosa.cli.commands import app
 from lycosa.cli.search import IndexingProgress
 from lycosa.crawl.progress import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
+from tests.cli.command import lycosa
 from tests.crawl.memory_crawl import front
+from tests.crawl.small_site import FIRST, crawl_site
 from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
 
 
@@ -125,6 +127,12 @@ def test_freshness_adds_up_to_the_collection(crawled: Path) -> None:
     assert sum(row["changes"] for row in rows) == status["visits_changed"]
     assert sum(row["saved_bytes"] for row in rows) == status["visits_saved_bytes"]
     assert "fresh %" in say("freshness", crawled)
+
+
+def test_freshness_before_the_first_recrawl_says_what_plans_visits(tmp_path: Path) -> None:
+    crawl_site(tmp_path / "c", {FIRST: "Words."}.get)
+    said = lycosa("freshness", tmp_path / "c")
+    assert said.code == 0 and f"lycosa recrawl {tmp_path / 'c'} plans them" in said.err
 
 
 @pytest.mark.parametrize(

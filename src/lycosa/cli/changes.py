@@ -114,7 +114,8 @@ def freshness(into: Folder, json: AsJsonLines = False) -> None:
         if not json:
             print(f"{'pages':>8}{'gone':>7}{'fresh %':>9}{'age d':>8}{'cost':>7}{'visits':>9}{'changed':>9}", end="")
             print(f"{'saved':>10}{'due':>7}  host")
-        for row in freshness_of_hosts(collection):
+        rows = list(freshness_of_hosts(collection))
+        for row in rows:
             if json:
                 say_json(row)
                 continue
@@ -122,6 +123,8 @@ def freshness(into: Folder, json: AsJsonLines = False) -> None:
             say(
                 f"{counts}{row.visits:>9,}{row.changes:>9,}{size(row.saved_bytes):>10}{row.due:>7,}  {row.host}",
             )
+    if not rows and not json:
+        note(f"no visit is planned yet: lycosa recrawl {into} plans them, and visits what is due")
 
 
 def _show_page(found: PageHistory, into: Path) -> None:

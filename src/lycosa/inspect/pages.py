@@ -60,6 +60,8 @@ def asked_url(collection: CollectionStore, text: str) -> Url:
     unless the collection knows it, or its host, by http only."""
     if not text.strip():
         raise SettingsError("no URL was given: ask about one, such as https://example.org/")
+    if text.startswith("/") and not text.startswith("//"):
+        raise SettingsError(f"{text!r} is the path of a URL: give the whole URL, such as https://example.org{text}")
     url = parse_url(text)
     if url is not None:
         return url

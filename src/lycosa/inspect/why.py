@@ -22,6 +22,7 @@ from lycosa.inspect.status import due_words, retry_entries, robots_words, settin
 from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl import history, visit_of
+from lycosa.settings import CrawlSettings
 from lycosa.store import (
     CollectionStore,
     Forgotten,
@@ -31,9 +32,11 @@ from lycosa.store import (
 )
 from lycosa.web import (
     FOLLOWED_KINDS,
+    DropReason,
     LinkKind,
     Purpose,
     Url,
+    UrlPatterns,
     analyse_page,
     base_url,
     domain_of,
@@ -96,6 +99,8 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
         lines += _known(row, url, host, page)
         if row.reason is Reason.PIPELINE and (said := drop_reason(state, key)):
             lines.append(f"a pipeline dropped it: {said}")
+        elif row.reason is Reason.ROBOTS and host and host.robots and (rule := host.robots.disallowed_by(url.path)):
+            lines.append(f"robots.txt of its host says Disallow: {rule}")
         elif row.reason is Reason.PREFERENCES:
             lines.append(_forbidden(collection, url, key, host))
         if (page is None or page.requisite) and (needed_by := page_of_requisite(state, url.href)):
@@ -177,11 +182,23 @@ def _unknown(collection: CollectionStore, url: Url, host_key: bytes) -> str:
         if reason is not None:
             if not s.seeds:
                 return "not known: no archive that was imported has it"
-            return f"dropped: {reason} (scope {s.scope} of {', '.join(s.seeds)})"
+            return f"dropped: {reason}{_rule_words(reason, url, s)}"
     if found := unfollowed_mention(collection, url, host_key):
         return f"not asked for: {found}"
     depth = f", or lies deeper than {s.depth}" if s.depth is not None else ""
     return f"not known: no page that was read links to it with a link that is followed{depth}"
+
+
+def _rule_words(reason: DropReason, url: Url, settings: CrawlSettings) -> str:
+    """Which setting dropped a URL, where more than one could have."""
+    match reason:
+        case DropReason.OUT_OF_SCOPE:
+            return f" (scope {settings.scope} of {', '.join(settings.seeds)})"
+        case DropReason.EXCLUDED:
+            return f" by {', '.join(pattern for pattern in settings.exclude if UrlPatterns((pattern,)).match(url))}"
+        case DropReason.NOT_INCLUDED:
+            return f": it matches none of {', '.join(settings.include)}"
+    return ""
 
 
 def _known(row: UrlRow, url: Url, host: HostRow | None, page: PageRow | None) -> list[str]:

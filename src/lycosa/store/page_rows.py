@@ -102,8 +102,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     @property
     def is_stored_page(self) -> bool:
-        """Whether it is a page that was kept, rather than a redirect, a sitemap, an error or an answer that broke off at
-        every try."""
+        """Whether it is a page that was kept, rather than a redirect, a sitemap, an error or an answer that broke off
+        at every try."""
         return self.is_page and 200 <= self.status < 300 and not (self.is_followed_only or self.has_failed)
 
     @property

@@ -106,6 +106,11 @@ class Robots(msgspec.Struct, frozen=True, dict=True, omit_defaults=True):
         without asking.)"""
         return self._matcher.allows(path)
 
+    def disallowed_by(self, path: str) -> str:
+        """The pattern of the rule that disallows `path`; empty where it may be asked for."""
+        rules = [] if self.allows(path) else longest_matches(((rule, rule) for rule in self.disallow), path)
+        return rules[0] if rules else ""
+
     @cached_property
     def rule_cost(self) -> int:
         """How long an answer of `allows` may take, in units that are a small part of a millisecond."""
