@@ -16,10 +16,10 @@ from lycosa.mapping.mapper import parse_server
 from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS
 from lycosa.settings.sources import reference
-from lycosa.settings.typed import typed_settings
 from lycosa.settings.values import PRIVATE_NETWORKS
 from lycosa.web.scope import ScopeKind, UrlLimits
 from lycosa.web.url import parse_url
+from proof.ground.named_settings import named_settings
 
 
 def written(folder: Path, text: str, name: str = "lycosa.toml") -> Path:
@@ -312,7 +312,7 @@ def test_reference_page_is_current() -> None:
 
 def test_settings_for_type_checkers_are_those_of_the_schema() -> None:
     named = (Path(__file__).parent.parent / "src" / "lycosa" / "settings" / "named.py").read_text()
-    assert named == typed_settings(), "run python -m lycosa.settings.typed"
+    assert named == named_settings(), "run python -m proof.ground.named_settings"
 
 
 def test_every_setting_says_in_a_sentence_what_it_does_and_options_are_spelled_once() -> None:

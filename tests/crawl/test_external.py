@@ -9,7 +9,7 @@ import msgspec
 
 from lycosa import Crawl
 from lycosa.crawl.stats import CrawlStats
-from lycosa.inspect import explain_url, list_urls, open_to_read
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.records import Request
 from lycosa.report import make_report
 from lycosa.simweb import SimSettings, SimWeb
@@ -21,6 +21,7 @@ from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import crawl as memory_crawl
 from tests.crawl.memory_crawl import front
 from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
+from tests.inspect.listing import list_urls
 
 OTHER, THIRD = "http://127.0.0.2:9/", "http://127.0.0.3:9/"
 TARGETS = [f"{OTHER}{name}" for name in ("fine", "gone", "no-head", "moved", "back", "no/secret")]

@@ -12,13 +12,14 @@ from lycosa import Collection
 from lycosa.api.assembly import accepts
 from lycosa.crawl import Recrawl
 from lycosa.errors import SettingsError
-from lycosa.inspect import explain_url, list_urls, open_to_read
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.inspect.changes import ChangeFilter, all_changes
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import page_at
 from lycosa.web import url_key
 from tests.cli.command import lycosa
 from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
+from tests.inspect.listing import list_urls
 
 PDF = Sent("%PDF-1.4 words", {"content-type": "application/pdf"})
 SITE: dict[str, Any] = {

@@ -7,7 +7,8 @@ import pytest
 from lycosa.duplicates import groups as grouping
 from lycosa.duplicates.groups import NearGroups
 from lycosa.duplicates.index import unpacked
-from lycosa.web.similarity import are_near, simhash
+from lycosa.web.similarity import simhash
+from tests.web.nearness import are_near
 
 WORDS = Random(7).choices([f"word{n}" for n in range(500)], k=300)
 

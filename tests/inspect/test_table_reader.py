@@ -13,7 +13,6 @@ from lycosa.inspect import (
     StoredPages,
     arrow_reader,
     hosts,
-    list_urls,
     open_to_read,
     stats_of,
     table_named,
@@ -23,6 +22,7 @@ from lycosa.inspect.arrow import BATCH_BYTES, TableDataset
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
 from tests.crawl.memory_crawl import crawl, front
+from tests.inspect.listing import list_urls
 
 WEB = SimWeb(SimSettings(hosts=4, pages=200, seed=3, trouble={"not-found": 0.1}))
 

@@ -13,7 +13,6 @@ from lycosa.inspect import (
     KnownUrl,
     KnownUrlFilter,
     explain_url,
-    list_urls,
     open_to_read,
     safe_cell,
     stats_of,
@@ -27,6 +26,7 @@ from lycosa.store.page_rows import PageRow, pack_row
 from lycosa.store.state import Batch
 from lycosa.web.url import url_key
 from tests.crawl.memory_crawl import crawl, front
+from tests.inspect.listing import list_urls
 
 WEB = SimWeb(SimSettings(hosts=4, pages=300, seed=3, trouble={"not-found": 0.1}, robots={"rules": 1.0}))
 

@@ -119,7 +119,7 @@ def test_reopen_in_place_keeps_everything_and_accepts_old_batches(state: State) 
     assert state.get(Family.URL, b"a") == b"1"
 
 
-@pytest.mark.parametrize("use", ["get", "scan", "write", "stats"])
+@pytest.mark.parametrize("use", ["get", "scan", "write"])
 def test_closed_state_any_use_says_that_it_is_closed(tmp_path: Path, use: str) -> None:
     state = State.open(tmp_path / "state")
     state.close()
@@ -127,7 +127,6 @@ def test_closed_state_any_use_says_that_it_is_closed(tmp_path: Path, use: str) -
         "get": lambda: state.get(Family.URL, b"a"),
         "scan": lambda: state.scan(Family.URL, limit=1),
         "write": lambda: state.write(Batch()),
-        "stats": state.stats,
     }
 
     with pytest.raises(StoreError, match="is closed"):
@@ -295,20 +294,21 @@ def test_checkpoint_where_something_is_says_so(state: State, tmp_path: Path) -> 
         state.checkpoint(tmp_path)
 
 
+def table_bytes(state: State) -> int:
+    return sum(table.stat().st_size for table in state.path.glob("*.sst"))
+
+
 def test_compact_after_deleting_gives_the_space_back(state: State) -> None:
     written(state, {b"%04d" % n: os.urandom(500) for n in range(2000)})
     state.compact()
-    full = state.stats()
+    full = table_bytes(state)
     batch = Batch()
     batch.delete_range(Family.URL, b"0", b"9")
     state.write(batch)
     state.compact()
 
-    assert full.families["url"].disk_bytes > 1_000_000
-    assert full.families["url"].keys_estimate == 2000
-    assert state.stats().families["url"].disk_bytes < 10_000
-    assert full.disk_bytes >= full.families["url"].disk_bytes
-    assert full.background_errors == 0
+    assert full > 1_000_000
+    assert table_bytes(state) < 10_000
 
 
 @pytest.mark.slow
@@ -350,8 +350,8 @@ def test_cache_grows_with_the_number_of_urls_within_bounds(state: State, monkeyp
     sizes = []
     for urls in (10, 9_990, 10_000):
         written(state, {b"%d-%d" % (urls, number): b"" for number in range(urls)})
-        sizes.append(state.stats().cache_most_bytes)
+        sizes.append(state.cache_most_bytes)
     state.reopen()
 
     assert sizes == [1_000, 30_000, 40_000]
-    assert state.stats().cache_most_bytes == 40_000
+    assert state.cache_most_bytes == 40_000

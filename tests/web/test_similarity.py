@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web import Document, are_near, identify_media, native, simhash, simhash_distance
+from lycosa.web import Document, identify_media, native, simhash, simhash_distance
 from lycosa.web.html import analyse_html
 from lycosa.web.page import read_natively
 from lycosa.web.similarity import LEAST_WORDS
+from tests.web.nearness import are_near
 
 PIECES = st.sampled_from(
     [

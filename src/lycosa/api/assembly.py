@@ -95,19 +95,8 @@ def assemble_engine(
 ) -> Engine:
     """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
     engine = Engine(loop_parts(collection, settings, parts, is_restart=is_restart, recrawl=recrawl))
-    pages, features, downloader = engine.pages, engine.features, parts.downloader
-    # A pipeline that drops a page has a say in its links: none may be followed before.
-    can_be_early = not parts.pipelines and reads_links_as_usual(parts.analysers)
-    if settings.eager and can_be_early and isinstance(downloader, Watchable):
-        features.observe(EarlyLinks(engine.shard, pages.admission))
-        downloader.watch(engine.on_arriving)
-    # The limit of pages of a host counts requests in flight, so a table request would use up a page.
-    has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
-    wants_tables = settings.tables == "always" or (settings.tables == "auto" and not has_page_limit)
-    if wants_tables and not parts.pipelines:
-        tables = LinkTables(engine.shard, pages)
-        features.observe(tables)
-        features.handle(RequestKind.TABLE, tables)
+    features = engine.features
+    _take_links_early(engine, settings, parts)
     if settings.request_log:
         log = RequestWriter(Path(settings.request_log), engine.shard)
         features.observe(log)
@@ -154,6 +143,23 @@ def assemble_engine(
 
         sign_requests(engine, settings)
     return engine
+
+
+def _take_links_early(engine: Engine, settings: CrawlSettings, parts: Parts) -> None:
+    """Has links followed before their page is there: those of a slow page, and those that a table of links names."""
+    # A pipeline that drops a page has a say in its links: none may be followed before.
+    if parts.pipelines:
+        return
+    features, downloader = engine.features, parts.downloader
+    if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
+        features.observe(EarlyLinks(engine.shard, engine.pages.admission))
+        downloader.watch(engine.on_arriving)
+    # The limit of pages of a host counts requests in flight, so a table request would use up a page.
+    has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
+    if settings.tables == "always" or (settings.tables == "auto" and not has_page_limit):
+        tables = LinkTables(engine.shard, engine.pages)
+        features.observe(tables)
+        features.handle(RequestKind.TABLE, tables)
 
 
 def _externals(engine: Engine) -> "ExternalLinks":

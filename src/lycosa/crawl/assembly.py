@@ -79,24 +79,7 @@ def loop_parts(
     )
     in_flight: dict[int, Fetch] = {}
     reporter = ProgressReporter(shard, limits, in_flight, began=start.now)
-    profiles = HostProfiles(collection.state)
-    mining = UrlMining(
-        shard.frontier,
-        profiles,
-        MiningLevel(settings.mine),
-        sift=shard.link_filter.sift,
-        most_depth=settings.depth,
-        now=now,
-    )
-    traps = TrapGuard(
-        shard.frontier,
-        collection.state,
-        profiles,
-        limits_domains=settings.scope == "any",
-        log=shard.events.write,
-        now_unix=shard.now_unix,
-        open_texts=lambda: _known_texts(collection.path),
-    )
+    mining, traps = _learning_of(shard)
     copies = Copies(shard, given.other_shards) if given.other_shards is not None else None
     documents = DocumentStore(collection.state, shard.committer.batch, copies)
     archive, requests, inbox = Archive(shard), RequestBuilder(settings), Inbox(collection.path)
@@ -104,12 +87,10 @@ def loop_parts(
     ranked = RankedAdmission(shard, traps, ranking) if ranking is not None else None
     keeper = PageKeeper(shard, given, archive, documents)
     failures = FailureHandler(shard, archive, addresses, mining, is_past=given.answered_at is not None)
-    pipelines = None
-    if given.pipelines:
-        pipelines = Pipelines(given.pipelines, [read_field(entry) for entry in settings.fields], shard.reader)
-    pages = PageHandler(
-        shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining, pipelines
-    )
+    fields = [read_field(entry) for entry in settings.fields]
+    pipelines = Pipelines(given.pipelines, fields, shard.reader) if given.pipelines else None
+    admission = ranked or Admission(shard, traps)
+    pages = PageHandler(shard, given, keeper, admission, failures, requests, traps, mining, pipelines)
     host_rules = HostRules(shard, archive, addresses, requests, in_flight, given.other_shards)
     # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
     # before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
@@ -137,6 +118,30 @@ def loop_parts(
         threads=threads if given.analysers is None else 0,  # those of users need not bear threads
         is_endless=settings.keep_fresh and recrawl is None,
     )
+
+
+def _learning_of(shard: Shard) -> tuple[UrlMining, TrapGuard]:
+    """What guesses URLs and what guards from traps; both know the hosts by the same profiles."""
+    collection, settings = shard.collection, shard.settings
+    profiles = HostProfiles(collection.state)
+    mining = UrlMining(
+        shard.frontier,
+        profiles,
+        MiningLevel(settings.mine),
+        sift=shard.link_filter.sift,
+        most_depth=settings.depth,
+        now=shard.now,
+    )
+    traps = TrapGuard(
+        shard.frontier,
+        collection.state,
+        profiles,
+        limits_domains=settings.scope == "any",
+        log=shard.events.write,
+        now_unix=shard.now_unix,
+        open_texts=lambda: _known_texts(collection.path),
+    )
+    return mining, traps
 
 
 def _open_shard(

@@ -246,11 +246,6 @@ class LeaseAnswer(msgspec.Struct):
     prepared: PreparedPage | None = None
 
     @property
-    def is_encoded(self) -> bool:
-        """Does its body have a content coding?"""
-        return "content-encoding" in self.response.headers
-
-    @property
     def is_document(self) -> bool:
         """Is it a document in answer to a request for one?"""
         lease, response = self.lease, self.response

@@ -109,7 +109,7 @@ def requeue_lost(shard: Shard) -> None:
         kind = RequestKind.SITEMAP if row.is_sitemap else RequestKind.PAGE
         pages, links = int(row.is_page), row.links if row.is_page else None
         shard.frontier.requeue(url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=shard.now())
-    shard.counters.run_lost = lost
+    shard.counters.lost(lost)
     if lost:
         shard.events.write("records-lost", pages=lost)
         shard.collection.acknowledge_losses(shard.committer.batch)

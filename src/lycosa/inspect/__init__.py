@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lycosa.inspect.timelines import HostMoment, HostTimeline, host_timeline
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
     from lycosa.inspect.types import TypeFilter, read_type
-    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls, list_urls_after, url_batches
+    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls_after, url_batches
     from lycosa.inspect.why import explain_url, known_before, size_words
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
@@ -60,7 +60,7 @@ __getattr__ = open_lazily(
         "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
         "types": "TypeFilter read_type",
-        "urls": "KnownUrl KnownUrlFilter UrlListing list_urls list_urls_after url_batches",
+        "urls": "KnownUrl KnownUrlFilter UrlListing list_urls_after url_batches",
         "why": "explain_url known_before size_words",
     },
 )
@@ -71,7 +71,7 @@ __all__ = [
     "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls", "PageHistory", "SqlQuery", "StoredPage", "StoredPages",
     "TypeFilter", "UrlListing", "UrlView", "arrow_reader", "asked_url", "change_time", "explain_url", "freshness",
     "host_named", "host_retries", "host_timeline", "hosts", "key_prefixes", "known_before", "known_urls",
-    "knows_host", "latest_events", "list_changes", "list_urls", "list_urls_after", "open_to_read", "page_history",
+    "knows_host", "latest_events", "list_changes", "list_urls_after", "open_to_read", "page_history",
     "page_of", "read_type", "safe_cell", "settings_of", "shard_of", "size_words", "stats_of", "table_named",
     "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -114,18 +114,6 @@ class KnownUrlFilter(msgspec.Struct, frozen=True, kw_only=True):
     depths: Sequence[str] = ()
 
 
-def list_urls(
-    collection: CollectionStore,
-    wanted: KnownUrlFilter | None = None,
-    *,
-    columns: Names[str] | None = None,
-    referrers: int = 0,
-) -> Iterator[KnownUrl]:
-    """Every URL that is asked for, in the order of hosts and paths; see `url_batches`."""
-    for batch in url_batches(collection, wanted, columns=columns, referrers=referrers):
-        yield from batch
-
-
 def url_batches(
     collection: CollectionStore,
     wanted: KnownUrlFilter | None = None,
@@ -133,7 +121,8 @@ def url_batches(
     columns: Names[str] | None = None,
     referrers: int = 0,
 ) -> Iterator[list[KnownUrl]]:
-    """The same in lists. Only the named `columns` are filled, or all; so many `referrers` of each URL are named."""
+    """Every URL that is asked for, in lists, in the order of hosts and paths. Only the named
+    `columns` are filled, or all; so many `referrers` of each URL are named."""
     return _UrlReader(
         collection, wanted or KnownUrlFilter(), frozenset(COLUMNS if columns is None else columns), referrers
     ).batches()

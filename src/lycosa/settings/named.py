@@ -1,7 +1,7 @@
 """The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
 
-Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where the schema keeps a tuple any
-sequence may be given. What has a parameter of its own is left out.
+Made from the schema by `python -m proof.ground.named_settings`; do not edit it by hand. Where the schema keeps a tuple
+any sequence may be given. What has a parameter of its own is left out.
 """
 
 from collections.abc import Mapping, Sequence

@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-import msgspec
 from rocksdict import (
     AccessType,
     Cache,
@@ -90,26 +89,6 @@ class Batch:
         return f"Batch({len(self._changes)} changes)"
 
 
-class FamilyStats(msgspec.Struct, frozen=True):
-    """Sizes of one family."""
-
-    keys_estimate: int
-    disk_bytes: int
-    memtable_bytes: int
-
-
-class StateStats(msgspec.Struct, frozen=True):
-    """Sizes as RocksDB knows them; `disk_bytes` is the whole folder, logs included; the cache holds `cache_bytes` now
-    and may hold `cache_most_bytes`."""
-
-    families: dict[str, FamilyStats]
-    disk_bytes: int
-    cache_bytes: int
-    cache_most_bytes: int
-    table_reader_bytes: int
-    background_errors: int
-
-
 class State:
     """An open state. Made by `State.open` (one per folder) or `State.open_reader` (any number beside it)."""
 
@@ -120,7 +99,7 @@ class State:
         # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
         self.repaired = ""
         self._cache = Cache(CACHE_LEAST_BYTES)
-        self._cache_most_bytes = CACHE_LEAST_BYTES
+        self.cache_most_bytes = CACHE_LEAST_BYTES
         self._writes = 0
         self._seen: list[tuple[str, int]] = []
         self._own = Path()  # a reader's, see `_stand_in`
@@ -338,8 +317,8 @@ class State:
     def _fit_cache(self) -> None:
         """Sizes the cache by the number of URLs that are looked up."""
         urls = self._families[Family.URL].property_int_value("rocksdb.estimate-num-keys") or 0
-        self._cache_most_bytes = cache_bytes(urls)
-        self._cache.set_capacity(self._cache_most_bytes)
+        self.cache_most_bytes = cache_bytes(urls)
+        self._cache.set_capacity(self.cache_most_bytes)
 
     def _encode(self, batch: Batch) -> WriteBatch:
         encoded = WriteBatch(raw_mode=True)
@@ -368,28 +347,6 @@ class State:
                 family.compact_range(None, None)
         except Exception as error:
             raise self._failed(error, "compacting the state") from error
-
-    def stats(self) -> StateStats:
-        database = self._opened()
-        families = {family: self._family_stats(rows) for family, rows in self._families.items()}
-        return StateStats(
-            families={str(family): stats for family, stats in families.items()},
-            disk_bytes=_folder_bytes(self.path),
-            cache_bytes=self._cache.get_usage(),
-            cache_most_bytes=self._cache_most_bytes,
-            table_reader_bytes=sum(
-                rows.property_int_value("rocksdb.estimate-table-readers-mem") or 0 for rows in self._families.values()
-            ),
-            background_errors=database.property_int_value("rocksdb.background-errors") or 0,
-        )
-
-    @staticmethod
-    def _family_stats(rows: Rdict) -> FamilyStats:
-        return FamilyStats(
-            keys_estimate=rows.property_int_value("rocksdb.estimate-num-keys") or 0,
-            disk_bytes=rows.property_int_value("rocksdb.total-sst-files-size") or 0,
-            memtable_bytes=rows.property_int_value("rocksdb.size-all-mem-tables") or 0,
-        )
 
     def close(self) -> None:
         """Closes; what was written stays. Closing twice does nothing."""
@@ -439,14 +396,6 @@ def _size_bytes(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return -1
-
-
-def _folder_bytes(path: Path) -> int:
-    total = 0
-    for entry in path.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # compaction deletes files at any moment
-            total += entry.stat().st_size
-    return total
 
 
 def _is_vacant(path: Path) -> bool:

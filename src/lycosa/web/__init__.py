@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     from lycosa.web.pdf import PdfText, can_read_pdf, read_pdf
     from lycosa.web.readable import extract_readable, extract_text
     from lycosa.web.requisites import document_requisites
-    from lycosa.web.similarity import BLOCK_BITS, NEAR_BITS, are_near, simhash, simhash_distance, text_sketch
+    from lycosa.web.similarity import BLOCK_BITS, NEAR_BITS, simhash, simhash_distance, text_sketch
     from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
     from lycosa.web.usage_files import MAX_USAGE_FILE_BYTES, TDMREP_PATH, read_reservations, read_terms
@@ -136,7 +136,7 @@ __getattr__ = open_lazily(
         "pdf": "PdfText can_read_pdf read_pdf",
         "readable": "extract_readable extract_text",
         "requisites": "document_requisites",
-        "similarity": "BLOCK_BITS NEAR_BITS are_near simhash simhash_distance text_sketch",
+        "similarity": "BLOCK_BITS NEAR_BITS simhash simhash_distance text_sketch",
         "surt": "surt_key",
         "text": "page_of_text",
         "usage_files": "MAX_USAGE_FILE_BYTES TDMREP_PATH read_reservations read_terms",
@@ -197,7 +197,6 @@ __all__ = [
     "UrlLimits",
     "UrlPatterns",
     "analyse_page",
-    "are_near",
     "audit_page",
     "base_url",
     "bucket_of",

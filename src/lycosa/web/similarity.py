@@ -76,11 +76,6 @@ def text_sketch(text: str) -> int:
     return int.from_bytes(simhash(text, least_words=0)[:8])
 
 
-def are_near(one: bytes, other: bytes) -> bool:
-    """Whether two texts are nearly the same, by their SimHashes; those without one are not."""
-    return bool(one and other) and simhash_distance(one, other) <= NEAR_BITS
-
-
 def simhash_distance(one: bytes, other: bytes) -> int:
     """How many bits two SimHashes differ in, without those that are unsure in either."""
     bits, unsure = int.from_bytes(one[:8]), int.from_bytes(one[8:])

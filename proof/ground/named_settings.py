@@ -1,13 +1,14 @@
-"""Writes `settings/named.py`: the settings as a TypedDict, so that a type checker refuses a wrong name or type.
+"""Writes `lycosa/settings/named.py`: the settings as a TypedDict, so that a type checker refuses a wrong name or type.
 
-A TypedDict has to be written out, so `python -m lycosa.settings.typed` makes it from the schema. A test compares the
-two.
+A TypedDict has to be written out, so `python -m proof.ground.named_settings` makes it from the schema. A test compares
+the two.
 """
 
 import dataclasses
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import lycosa.settings
 from lycosa.settings.schema import CrawlSettings
 from lycosa.settings.values import SettingTable
 
@@ -15,8 +16,8 @@ from lycosa.settings.values import SettingTable
 LEFT_OUT = frozenset("seeds typed_hosts resolver downloader filters analysers statistics pipelines".split())
 HEAD = '''"""The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
 
-Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where the schema keeps a tuple any
-sequence may be given. What has a parameter of its own is left out.
+Made from the schema by `python -m proof.ground.named_settings`; do not edit it by hand. Where the schema keeps a tuple
+any sequence may be given. What has a parameter of its own is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ class NamedSettings(TypedDict, total=False):
 '''
 
 
-def typed_settings() -> str:
+def named_settings() -> str:
     """The source of `settings/named.py`."""
     fields = (field for field in dataclasses.fields(CrawlSettings) if field.name not in LEFT_OUT)
     return HEAD + "".join(f"    {field.name}: {_written(field.type)}\n" for field in fields)
@@ -51,4 +52,4 @@ def _quoted(word: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("named.py").write_text(typed_settings())
+    Path(lycosa.settings.__file__).with_name("named.py").write_text(named_settings())
