@@ -1,7 +1,8 @@
 """Writes what the documentation takes out of docs/results, so that no figure of it is typed by hand.
 
-python -m proof.pages writes docs/papers.md whole, and in README.md and docs/peers.md the tables between the two marks
-of a result. `make docs` and a full run of `make lab` call it; a test compares all of it with docs/results.
+python -m proof.pages writes docs/papers.md whole, and in README.md, docs/peers.md and docs/scale.md the tables between
+the two marks of a result. `make docs` and a full run of `make lab` call it; a test compares all of it with
+docs/results.
 """
 
 import json
@@ -48,7 +49,7 @@ Result = dict[str, Any]
 def made() -> Iterator[tuple[Path, str]]:
     """Each file that comes out of docs/results, wholly or in part, and what it has to be."""
     yield PROJECT / "docs" / "papers.md", papers_page()
-    for name in ("README.md", "docs/peers.md"):
+    for name in ("README.md", "docs/peers.md", "docs/scale.md"):
         yield PROJECT / name, with_tables((PROJECT / name).read_text())
 
 
@@ -106,7 +107,7 @@ def _paper_row(claim: PaperFigure, name: str, result: Result | None) -> tuple[st
 def with_tables(text: str) -> str:
     """The page with the tables between the marks `<!-- from results: NAME -->` and `<!-- end -->` as they have to be.
 
-    NAME is that of a result, which gives all its tables and remarks, or `NAME:short`, which gives one table.
+    NAME is that of a result, which gives its plots, all its tables and remarks, or `NAME:short`, which gives one table.
     """
 
     def tables(mark: re.Match[str]) -> str:
@@ -131,6 +132,8 @@ def _long(result: Result) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
     machine = f"load {result['environment']['load']} on {result['environment']['cores']} cores at the start"
     parts = [f"`{result['command']}` ({settings}; {machine}; {result['seconds'] / 60:.0f} minutes)\n"]
+    if (RESULTS / f"{result['name']}.svg").is_file():
+        parts.append(f"![{result['summary']}](results/{result['name']}.svg)\n")
     parts += map(markdown_table, _tables(result))
     parts.append(markdown_table(_bars(result)))
     parts += [f"- {remark}" for remark in result["remarks"]]
@@ -155,18 +158,19 @@ def _limit(limit: float | list[float]) -> float | tuple[float, float]:
 
 
 def _short(result: Result) -> str:
-    """One table for the README: what each crawler reaches, and what it does for a page."""
+    """One table for the README: what each crawler reaches, and what of its work is told in a word."""
     measured, work = _tables(result)[:2]
-    at = [measured.columns.index(name) for name in ("pages/s", "Lycosa ×", "CPU µs/page", "peak MB", "MB on disk")]
-    does = {row[0]: _in_words(work.columns[1:], row[1:]) for row in work.rows}
-    rows = tuple((row[0], *(row[i] for i in at), does[row[0]]) for row in measured.rows)
-    return markdown_table(ResultTable(("", *(measured.columns[i] for i in at), "for each page"), rows))
+    figures, deeds = ("pages/s", "Lycosa ×", "CPU µs/page", "peak MB"), ("robots", "archive", "resume")
+    does = {row[0]: _cells(work, row, deeds) for row in work.rows}
+    rows = tuple((row[0], *_cells(measured, row, figures), *does[row[0]]) for row in measured.rows)
+    return markdown_table(ResultTable(("", *figures, *deeds), rows))
 
 
-def _in_words(columns: Sequence[str], cells: Sequence[Cell]) -> str:
-    """What a crawler does, without what it does not: "robots; dedupe: URLs"."""
-    done = ((name, cell) for name, cell in zip(columns, cells, strict=True) if cell != "no")
-    return "; ".join(name if cell == "yes" else f"{name}: {cell}" for name, cell in done)
+def _cells(table: ResultTable, row: Sequence[Cell], columns: Sequence[str]) -> Iterator[Cell]:
+    """These columns of a row, ratios without their spread."""
+    for name in columns:
+        found = row[table.columns.index(name)]
+        yield found.partition(" (")[0] if isinstance(found, str) else found
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from proof.ground.servers import ServedWeb, free_port, simulated_web
 OURS = "Lycosa"
 HOSTS, QUICK_HOSTS = 1_000, 30
 SECONDS, QUICK_SECONDS = 30, 15  # of the window
-WARM_S = 45  # until it begins: a start, robots.txt of every host, the first pages
+WARM_S = 30  # until it begins: a start, robots.txt of every host, the first pages
 
 
 class Course(NamedTuple):

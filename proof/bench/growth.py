@@ -1,9 +1,9 @@
-"""How costs grow with known URLs, hosts, page size and links a page, and the exponent that fits each.
+"""How costs grow with known URLs, hosts, page size, links a page and shards, and the exponent that fits each.
 
 y = a·n^b is fitted by least squares of the logarithms to the CPU time y that n of something take together: b is 1 where
-each costs the same, and n·log n gives about 1.1 over these sizes. The frontier is on disk and has no network, as in the
-benchmark `frontier`, which has the ten million URLs; pages are made up and read by `analyse_page`. How costs
-grow with shards is measured by the benchmarks `scale` and `workers`.
+each costs the same, and n·log n gives about 1.1 over these sizes. For hosts and shards the work stays the same, so that
+b is 0 where they cost nothing. The frontier is on disk and has no network, as in the benchmark `frontier`; pages are
+made up and read by `analyse_page`; shards crawl a simulated web, and their start is taken off, as in `workers`.
 """
 
 import math
@@ -14,15 +14,19 @@ from typing import NamedTuple
 from lycosa.store import CollectionStore
 from lycosa.web import analyse_page, split_url
 from proof import Axis, Bar, Experiment, Line, LineChart, Run
+from proof.bench import workers
 from proof.bench.frontier import A_COMMIT, FrontierFeed
 from proof.ground.commands import best_us, scratch
 
-URLS, QUICK_URLS = (10_000, 30_000, 100_000, 300_000, 1_000_000), (5_000, 10_000, 20_000)
+URLS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+QUICK_URLS = (5_000, 10_000, 20_000)
 HOSTS, QUICK_HOSTS = (10, 100, 1_000, 10_000, 100_000), (10, 100, 1_000)
 URLS_ON_HOSTS, QUICK_URLS_ON_HOSTS = 100_000, 5_000
 SIZES, QUICK_SIZES = (4_000, 16_000, 64_000, 256_000, 1_000_000), (4_000, 16_000, 64_000)
 LINKS, QUICK_LINKS = (10, 100, 1_000, 10_000), (10, 100, 1_000)
-STEEPEST = 1.15  # of n·log n from 10,000 to a million it is 1.09; the rest is for noise
+SHARDS, QUICK_SHARDS = (1, 2, 3, 4), (1, 2)
+PAGES_OF_SHARDS, QUICK_PAGES_OF_SHARDS = 4_000, 300
+STEEPEST = 1.15  # of n·log n from 10,000 to ten million it is 1.08; the rest is for noise
 
 
 class GrowthPoint(NamedTuple):
@@ -32,12 +36,23 @@ class GrowthPoint(NamedTuple):
     cpu_s: float
 
 
-def exponent(points: Sequence[GrowthPoint]) -> float:
-    """b of y = a·n^b."""
+class Power(NamedTuple):
+    """y = factor · n^exponent."""
+
+    factor: float
+    exponent: float
+
+    def of(self, n: float) -> float:
+        return float(self.factor * n**self.exponent)
+
+
+def fitted(points: Sequence[GrowthPoint]) -> Power:
+    """The power that is nearest to all points."""
     xs, ys = [math.log(each.n) for each in points], [math.log(each.cpu_s) for each in points]
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
     across = sum((x - mean_x) ** 2 for x in xs)
-    return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / across
+    exponent = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / across
+    return Power(math.exp(mean_y - exponent * mean_x), exponent)
 
 
 def _feed(feed: FrontierFeed, first: int, last: int, hosts: int) -> None:
@@ -100,6 +115,16 @@ def by_links(run: Run) -> list[GrowthPoint]:
     return [_read(page(n), n) for n in (QUICK_LINKS if run.quick else LINKS)]
 
 
+def by_shards(run: Run) -> list[GrowthPoint]:
+    """The same web crawled by more and more shards of this machine."""
+    pages = QUICK_PAGES_OF_SHARDS if run.quick else PAGES_OF_SHARDS
+    points = []
+    for shards in QUICK_SHARDS if run.quick else SHARDS:
+        start, whole = workers.crawl(shards, pages, limit=1), workers.crawl(shards, pages)
+        points.append(GrowthPoint(shards, whole.crawl_cpu_s - start.crawl_cpu_s))
+    return points
+
+
 def _document(parts: Sequence[str]) -> bytes:
     return f"<!doctype html><html><head><title>Growth</title></head><body>{''.join(parts)}</body></html>".encode()
 
@@ -119,30 +144,39 @@ AXES: dict[str, tuple[Callable[[Run], list[GrowthPoint]], str]] = {
     "hosts": (by_hosts, "hosts"),
     "size": (by_size, "bytes of a page"),
     "links": (by_links, "links of a page"),
+    "shards": (by_shards, "shards"),
 }
+
+SHARING = ("hosts", "shards")  # for these the work stays the same
 
 
 def measure(run: Run) -> None:
-    rows: list[tuple[str, int, float, float]] = []
+    rows: list[tuple[str, int, float, float | str]] = []
     with run.progress(len(AXES), "kinds of growth") as step:
         for name, (work, what) in AXES.items():
             if name not in run.chosen:
                 run.leave_out(_exponent(what), "--only without it")
             else:
                 points = work(run)
-                rows += [(what, each.n, round(each.cpu_s, 5), round(1e6 * each.cpu_s / each.n, 2)) for each in points]
-                run.figure(_exponent(what), exponent(points))
-                line = Line(what, [each.n for each in points], [each.cpu_s for each in points])
-                run.plot(
-                    LineChart(
-                        f"{what}: CPU time grows as n^{exponent(points):.2f}",
-                        Axis(what, log=True),
-                        Axis("CPU time", "s", log=True),
-                        (line,),
-                    )
-                )
+                rows += [(what, each.n, round(each.cpu_s, 5), _of_one(what, each)) for each in points]
+                run.figure(_exponent(what), fitted(points).exponent)
+                run.plot(_chart(what, points))
             step.advance()
     run.table(["n is", "n", "CPU s for all", "CPU µs for one"], rows)
+
+
+def _of_one(what: str, point: GrowthPoint) -> float | str:
+    """CPU microseconds; empty where more of it share the same work."""
+    return "" if what in SHARING else round(1e6 * point.cpu_s / point.n, 2)
+
+
+def _chart(what: str, points: Sequence[GrowthPoint]) -> LineChart:
+    """What was measured, and the power that fits it."""
+    sizes, power = [each.n for each in points], fitted(points)
+    measured = Line("measured", sizes, [each.cpu_s for each in points])
+    fit = Line(f"n^{power.exponent:.2f}", sizes, [power.of(n) for n in sizes])
+    title = f"{what}: CPU time grows as n^{power.exponent:.2f}"
+    return LineChart(title, Axis(what, log=True), Axis("CPU time", "s", log=True), (measured, fit))
 
 
 def _exponent(what: str) -> str:
@@ -151,7 +185,7 @@ def _exponent(what: str) -> str:
 
 EXPERIMENT = Experiment(
     name="growth",
-    summary="CPU time against known URLs, hosts, page size and links a page, with the exponent that fits",
+    summary="CPU time against known URLs, hosts, page size, links a page and shards, with the exponent that fits",
     run=measure,
     choices=tuple(AXES),
     bars=tuple(Bar(f"not above n log n: {what}", _exponent(what), "<=", STEEPEST) for _, what in AXES.values()),

@@ -34,19 +34,19 @@ def test_papers_page_a_new_figure_is_on_it(tmp_path: Path, monkeypatch: pytest.M
 def test_tables_between_marks_are_replaced_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {
         "columns": ["", "pages/s", "Lycosa ×", "CPU µs/page", "peak MB", "MB on disk"],
-        "rows": [["Lycosa", 2000, "1.00", 400, 90, 21.5], ["Other", 70, "28.57", 14000, 300, 0]],
+        "rows": [["Lycosa", 2000, "1.00", 400, 90, 21.5], ["Other", 70, "28.57 (27.01–30.20)", 14000, 300, 0]],
         "title": "",
     }
     work = {
-        "columns": ["", "robots", "archive"],
-        "rows": [["Lycosa", "yes", "WARC"], ["Other", "yes", "no"]],
+        "columns": ["", "robots", "dedupe", "archive", "resume"],
+        "rows": [["Lycosa", "yes", "URLs", "WARC", "yes"], ["Other", "yes", "URLs", "no", "no"]],
         "title": "",
     }
     (tmp_path / "race.json").write_text(json.dumps({"tables": [measured, work]}))
     monkeypatch.setattr(pages, "RESULTS", tmp_path)
     page = pages.with_tables("before\n<!-- from results: race:short -->\nold\n<!-- end -->\nafter\n")
     assert page.startswith("before\n<!-- from results: race:short -->\n|  | pages/s |")
-    assert "| Lycosa | 2,000 | 1.00 | 400 | 90 | 21.5 | robots; archive: WARC |" in page
-    assert "| Other | 70 | 28.57 | 14,000 | 300 | 0 | robots |" in page
+    assert "| Lycosa | 2,000 | 1.00 | 400 | 90 | yes | WARC | yes |" in page
+    assert "| Other | 70 | 28.57 | 14,000 | 300 | yes | no | no |" in page
     assert "old" not in page and page.endswith("<!-- end -->\nafter\n")
     assert "make bench NAME=none" in pages.with_tables("<!-- from results: none -->\n<!-- end -->\n")
