@@ -110,6 +110,11 @@ def test_command_says_what_cannot_be(words: list[str], said: str, tmp_path: Path
     assert said in result.err
 
 
+def test_command_on_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    result = lycosa("steer", tmp_path / "none", "pause")
+    assert result.code == 2 and "there is no collection at" in result.err
+
+
 def test_sharded_crawl_is_not_stopped_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crawl(WEB, tmp_path / "shards" / "a", front(WEB), pages=2)
     (tmp_path / "lycosa.toml").write_text("")

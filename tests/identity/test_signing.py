@@ -153,6 +153,7 @@ def test_command_makes_key_and_directory_once(tmp_path: Path) -> None:
     assert set(entry) == {"kty", "crv", "kid", "x", "use"} and "d" not in entry
     assert "application/http-message-signatures-directory+json" in first.err
     assert lycosa("identity", str(tmp_path / "new.key"), "--out", str(tmp_path / "none")).code == 2
+    assert not (tmp_path / "new.key").exists()
     assert json.loads(key_directory(rfc_key()))["keys"][0]["x"] == PUBLIC
 
 

@@ -144,6 +144,16 @@ def test_redirect_leads_on_at_the_same_time(replay: Replay) -> None:
         assert (found.status, field(found, "Location")) == (302, f"{PREFIX}{kind}/2024/{SITE}b")
 
 
+def test_redirects_in_a_circle_are_a_page_that_says_so(tmp_path: Path) -> None:
+    there = record("response", f"{SITE}there", answer(b"", "302 Found", Location="/back"))
+    back = record("response", f"{SITE}back", answer(b"", "302 Found", Location="/there"))
+    import_archives([write(tmp_path / "a.warc.gz", there, back)], tmp_path / "c")
+    circle = Replay(tmp_path / "c", prefix=PREFIX)
+    found = ask(circle, f"view/2024/{SITE}there")
+    circle.close()
+    assert found.status == 404 and b"leads in a circle" in found.body
+
+
 def test_other_encodings_become_utf8(replay: Replay) -> None:
     found = ask(replay, f"page/latest/{SITE}latin")
 

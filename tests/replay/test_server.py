@@ -159,6 +159,13 @@ def test_wrong_options_are_said(small_archive: Path, words: list[str], said: str
     assert said in found.err
 
 
+def test_port_that_is_taken_is_said_in_plain_words(small_archive: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        found = lycosa("replay", small_archive, "--port", str(taken.getsockname()[1]))
+    assert found.code == 2
+    assert found.err.endswith("of 127.0.0.1 (Address already in use): choose another --port\n")
+
+
 def test_folder_without_a_collection_is_said(tmp_path: Path) -> None:
     found = lycosa("replay", tmp_path)
 

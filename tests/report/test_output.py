@@ -62,6 +62,12 @@ def unchecked(whole: dict[str, list[dict[str, str]]]) -> set[str]:
     return {each["name"] for each in whole["findings"] if each["unchecked"]}
 
 
+def test_hint_at_other_forms_is_for_those_who_asked_for_none(planted: Path, tmp_path: Path) -> None:
+    hint = "--out FOLDER writes all of it"
+    assert hint in lycosa("report", planted).err
+    assert hint not in lycosa("report", planted, "--out", tmp_path / "r").err
+
+
 def test_json_on_standard_output_is_the_file(planted: Path, tmp_path: Path) -> None:
     said = lycosa("report", planted, "--json", "--out", tmp_path / "r.json")
     written = json.loads((tmp_path / "r.json").read_text())

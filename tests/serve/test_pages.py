@@ -184,6 +184,12 @@ def test_search_has_facets_that_narrow_it(client: Client) -> None:
     assert quote(f"site:{facets['hosts'][0]['value']}", safe="") in client.get("/search?q=the").text
 
 
+def test_wrong_query_stays_in_the_box_of_the_search(client: Client) -> None:
+    found = client.get("/search?q=%22roof")
+    assert found.status == 400 and "a quotation mark is not closed" in found.text
+    assert 'name="q" value="&#34;roof"' in found.text
+
+
 def test_settings_that_can_be_changed_come_first(client: Client) -> None:
     text = client.get("/settings").text
     can, cannot = text.split("<details>")

@@ -144,7 +144,8 @@ def _tell(found: Removal, word: str, *, json: bool) -> None:
         return
     print(f"{counted(found.urls, 'URL')} {word}, {counted(found.pages, 'page')}, {counted(found.versions, 'version')}")
     if found.copies:
-        print(f"{counted(found.copies, 'page')} with the same content under another URL stay")
+        stay = "stays" if found.copies == 1 else "stay"
+        print(f"{counted(found.copies, 'page')} with the same content under another URL {stay}")
     if found.files:
         print(f"{counted(found.records, 'record')} gone from {counted(found.files, 'archive file')}")
 

@@ -36,6 +36,8 @@ def identity(
 
     Hosts check signed requests (Web Bot Auth) by the directory, which has to be at --bot-agent, over https.
     """
+    if out is not None and not out.is_dir():
+        raise SettingsError(f"there is no folder {out}: --out is the root of a web site")
     first, *others = keys
     if first.exists():
         key = BotKey.read(first)
@@ -47,8 +49,6 @@ def identity(
     if out is None:
         sys.stdout.write(text.decode())
         return
-    if not out.is_dir():
-        raise SettingsError(f"there is no folder {out}: --out is the root of a web site")
     path = out / DIRECTORY_PATH.removeprefix("/")
     try:
         path.parent.mkdir(exist_ok=True)

@@ -80,6 +80,8 @@ def report(
                 sys.stdout.buffer.write(piece.encode())
         else:
             _show(made)
+            if out is None and any(each.rows for each in made.findings):
+                note("\n--out FOLDER writes all of it as a page, a table and JSON")
             if comparison is not None:
                 _show_comparison(comparison)
         found = [each for each in made.findings if each.rows and each.rule.name in judged]
@@ -105,8 +107,6 @@ def _show(made: SiteReport) -> None:
                     _say(f"         {row.page}{leads}{f'   ({said})' if said else ''}")
                 if each.rows > EXAMPLES:
                     _say(f"         and {count(each.rows - EXAMPLES)} more")
-    if any(each.rows for each in made.findings):
-        note("\n--out FOLDER writes all of it as a page, a table and JSON")
 
 
 def _show_comparison(comparison: ReportComparison) -> None:

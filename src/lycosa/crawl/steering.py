@@ -88,6 +88,8 @@ def steer(path: Path, action: Action, settings: Mapping[str, Any] | None = None,
             _save(path, changed)
             return "the next run uses these settings"
     elif not is_crawled(path):
+        if settings_of_folder(path) is None:
+            raise SettingsError(f"there is no collection at {path}")
         raise SettingsError(f"no crawl of {path} is running, so there is nothing to {action}")
     shards = shard_paths(path)
     if shards and action not in ("pause", "resume"):

@@ -7,6 +7,7 @@ collection is read from one thread.
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,8 @@ class HttpServer:
         try:
             self._server = await asyncio.start_server(self._connected, address, port, limit=HEAD_BYTES, ssl=tls)
         except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or str(error)
+            number = getattr(error, "errno", None)  # asyncio's own words for it are long
+            why = os.strerror(number) if number else str(error)
             raise SettingsError(f"cannot listen on port {port} of {address} ({why}): choose another --port") from error
 
     @property

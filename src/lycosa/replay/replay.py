@@ -36,6 +36,7 @@ from lycosa.replay.rewrite import HtmlRewriter, ReplayAddresses, rewrite_css
 from lycosa.web import SNIFF_BYTES, Media, MediaKind, charset_of, identify_media, media_kind, parse_url, to_utf8
 
 _MOMENT = re.compile(r"(latest|[0-9]{4,14})/(.+)", re.DOTALL)
+MAX_REDIRECTS = 16  # browsers give up after 20
 _CONTENTS = ("page", "frame", "file", "save")
 _HTML = "text/html; charset=utf-8"
 _STATIC = {"style.css": "text/css; charset=utf-8", "replay.js": "text/javascript; charset=utf-8"}
@@ -129,11 +130,25 @@ class Replay:
         number = nearest(captures, moment)
         page = captures[number]
         if page.is_redirect and (target := parse_url(page.leads_to)) and target.href != url:
+            if kind == "view" and self._leads_in_a_circle(moment, target.href):
+                words = f"{url} leads in a circle, or through more than {MAX_REDIRECTS} redirects, and never to a page."
+                return self._own(404, message_page(self.prefix, "No page behind this redirect", words), request)
             return self._moved(kind, moment, target.href)
         if kind == "view":
             is_shown = _is_shown(page)
             return self._own(200, view_page(self.prefix, captures, number, moment, is_shown=is_shown), request)
         return self._document(kind, moment, page, request)
+
+    def _leads_in_a_circle(self, moment: str, url: str) -> bool:
+        """Whether archived redirects lead on from a URL for ever, or for longer than a browser follows them."""
+        for _ in range(MAX_REDIRECTS):
+            captures = self._captures.of(url)
+            page = captures[nearest(captures, moment)] if captures else None
+            target = parse_url(page.leads_to) if page is not None and page.is_redirect else None
+            if target is None or target.href == url:
+                return False
+            url = target.href
+        return True
 
     def _document(self, kind: str, moment: str, page: StoredPage, request: ReplayRequest) -> ReplayAnswer:
         """An archived document, with the policy under which it is shown."""

@@ -16,10 +16,11 @@ from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from lycosa.errors import SettingsError
 from lycosa.inspect import KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.live import status_facts
-from lycosa.serve.problems import add_problems
+from lycosa.serve.problems import add_problems, plain_text
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
     SettingView,
@@ -199,11 +200,15 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
 
     @app.get("/search", include_in_schema=False)
     def search(q: str = "", offset: int = 0, as_of: str = "", fold: bool = True) -> Response:
-        found = None
+        found, problem = None, ""
         if q.strip():
             offset = min(max(offset, 0), 10_000)
-            found = search_page(source, q, offset=offset, limit=RESULTS, as_of=as_of, facets=True, fold=fold)
-        return pages.render("search.html", found=found, q=q, as_of=as_of, results=RESULTS, fold=fold)
+            try:
+                found = search_page(source, q, offset=offset, limit=RESULTS, as_of=as_of, facets=True, fold=fold)
+            except SettingsError as error:  # the query is wrong: it stays in its box, to be put right
+                problem = plain_text(str(error))
+        values = {"found": found, "problem": problem, "as_of": as_of, "results": RESULTS, "fold": fold}
+        return pages.render("search.html", code=400 if problem else 200, q=plain_text(q), **values)
 
     @app.get("/report", include_in_schema=False)
     def report() -> Response:
