@@ -56,7 +56,7 @@ def test_plain_has_the_urls_alone_and_n_bounds_them(collection: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--state", "lost"], "lycosa: no URL is 'lost': queued, done, failed, dropped"),
+        (["--state", "lost"], "lycosa: --state is 'lost': choose from queued, done, failed, dropped"),
         (["--json", "--csv"], "lycosa: --json, --csv and --plain exclude each other"),
         (["--plain", "--referrers", "2"], "lycosa: --plain prints the URLs alone: leave out --referrers"),
         (["--status", "ok"], "lycosa: status is 'ok': give a number, a range such as 400-499, or a list with commas"),

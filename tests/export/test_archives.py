@@ -31,7 +31,7 @@ from proof.ground.browser import browser, chromium
 from proof.ground.peers import nginx, py_wacz, pywb, replaywebpage
 from proof.ground.replays import body_of, embed, replayed_by_pywb, wacz_in_a_page
 from tests.cli.command import lycosa
-from tests.crawl.small_site import FIRST
+from tests.crawl.small_site import FIRST, crawl_site, links
 from tests.importing.foreign import answer, digest, page, record, write
 
 SITE = "https://site.example/"
@@ -130,8 +130,18 @@ def test_wet_has_the_texts_with_language_and_the_record_they_are_of(small: Path,
     assert texts[f"{FIRST}a"].header("WARC-Identified-Content-Language") == "deu"
 
 
+def test_wet_counts_the_pages_that_have_text(tmp_path: Path) -> None:
+    pages = {FIRST: "<p>Words.</p>" + links("none"), f"{FIRST}none": "<p> </p>"}
+    crawl_site(tmp_path / "c", pages.get, FIRST)
+
+    said = lycosa("export", tmp_path / "c", "wet", "--out", tmp_path / "o.wet.gz", "--json")
+
+    assert said.facts["pages"] == 1
+
+
 @pytest.mark.parametrize(
-    ("named", "code"), [("en", "eng"), ("de-AT", "deu"), ("zh_TW", "zho"), ("fra", "fra"), ("", ""), ("x", "")]
+    ("named", "code"),
+    [("en", "eng"), ("de-AT", "deu"), ("zh_TW", "zho"), ("yue", "yue"), ("EN", "eng"), ("", ""), ("x1", "")],
 )
 def test_languages_have_three_letters(named: str, code: str) -> None:
     assert three_letters(named) == code

@@ -3,6 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from lycosa import open as lycosa_open
+from lycosa.errors import SettingsError
 from tests.cli.command import lycosa
 from tests.crawl.small_site import FIRST
 
@@ -15,6 +19,17 @@ def test_fields_asked_for_at_export_are_in_every_line(small: Path, tmp_path: Pat
     assert fields[FIRST]["head"] == "Solar heat."  # what is typed counts before what the file has
     assert fields[FIRST]["links"][:2] == [f"{FIRST}a", f"{FIRST}b"]
     assert fields[f"{FIRST}docs/y.txt"] == {"head": None, "links": []}
+
+
+def test_fields_asked_for_in_python_are_those_of_the_command(small: Path, tmp_path: Path) -> None:
+    with lycosa_open(small) as collection:
+        collection.export("jsonl", tmp_path / "x.jsonl", content="none", fields={"head": "p", "links": "main a@href*"})
+        with pytest.raises(SettingsError, match="CSS selector cannot be read"):
+            collection.export("jsonl", tmp_path / "y.jsonl", fields={"price": ".price::text"})
+    pages = map(json.loads, (tmp_path / "x.jsonl").read_text().splitlines())
+    fields = {page["url"]: page["fields"] for page in pages}
+    assert fields[FIRST]["head"] == "Solar heat."
+    assert fields[FIRST]["links"][0] == f"{FIRST}a"
 
 
 def test_get_shows_fields_and_metadata_of_a_page(small: Path) -> None:

@@ -170,6 +170,25 @@ def test_place_that_cannot_be_is_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("format", "name", "written"),
+    [
+        ("jsonl", "pages.jsonl.xz", "jsonl is written as .gz or .zst"),
+        ("warc", "part.warc", "warc is written as .gz"),
+        ("wet", "texts.wet.zst", "wet is written as .gz"),
+        ("wacz", "site.wacz.gz", "wacz is written as .wacz"),
+        ("markdown", "notes.zip", "markdown is written as a folder"),
+    ],
+)
+def test_name_that_says_how_the_export_is_not_packed_is_refused(
+    small: Path, tmp_path: Path, format: str, name: str, written: str
+) -> None:
+    said = lycosa("export", small, format, "--out", tmp_path / name)
+    assert said.code == 2
+    assert written in said.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_folder_as_the_place_of_a_file_is_one_sentence(small: Path, tmp_path: Path) -> None:
     said = lycosa("export", small, "jsonl", "--out", tmp_path)
     assert said.code == 2

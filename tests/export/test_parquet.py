@@ -18,7 +18,7 @@ from lycosa.errors import SettingsError
 from lycosa.export import ExportJob, export_pages
 from lycosa.export import parquet as parquet_format
 from lycosa.export import run as export_run
-from lycosa.export.common_crawl import RecordPlace, index_row, language_code
+from lycosa.export.common_crawl import RecordPlace, index_row
 from lycosa.store import WarcLocation
 from tests.cli.command import lycosa
 from tests.crawl.small_site import FIRST
@@ -227,11 +227,6 @@ def test_offset_beyond_32_bits_is_not_cut_off(small: Path) -> None:
     far = index_row(page, None, RecordPlace("<urn:other:1>", "warc/x.warc.gz", "0", WarcLocation(1, 2**31, 10)), "en")
 
     assert far[-5:] == (b"urn:other:1", "warc/x.warc.gz", -1, -1, "0")
-
-
-@pytest.mark.parametrize(("tag", "code"), [("de-AT", "deu"), ("EN", "eng"), ("yue", "yue"), ("", None), ("x1", None)])
-def test_language_is_of_three_letters(tag: str, code: str | None) -> None:
-    assert language_code(tag) == code
 
 
 def test_summary_says_that_redirects_and_errors_are_counted(small: Path, tmp_path: Path) -> None:

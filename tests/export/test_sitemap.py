@@ -45,6 +45,25 @@ def test_sitemap_of_each_host_lists_its_pages_once(small: Path, tmp_path: Path) 
     assert not read.problem
 
 
+def test_sitemap_leaves_out_what_is_shown_in_pages_and_counts_what_it_lists(tmp_path: Path) -> None:
+    pages: dict[str, str | Sent | int] = {
+        FIRST: links("a.css", "b.js", "c.png", "d.txt"),
+        f"{FIRST}a.css": Sent("p {}", {"content-type": "text/css"}),
+        f"{FIRST}b.js": Sent("run()", {"content-type": "text/javascript"}),
+        f"{FIRST}c.png": Sent("a picture", {"content-type": "image/png"}),
+        f"{FIRST}d.txt": Sent("words", {"content-type": "text/plain"}),
+    }
+    crawl_site(tmp_path / "c", pages.get, FIRST, skip_extensions=())
+
+    said = lycosa("export", tmp_path / "c", "sitemap", "--out", tmp_path / "m", "--json")
+    pictures = lycosa("export", tmp_path / "c", "sitemap", "--out", tmp_path / "p", "--type", "image/*", "--json")
+
+    assert said.facts["pages"] == 2
+    assert checked(tmp_path / "m" / "sitemap.xml") == [FIRST, f"{FIRST}d.txt"]
+    assert pictures.facts["pages"] == 1
+    assert checked(tmp_path / "p" / "sitemap.xml") == [f"{FIRST}c.png"]
+
+
 def test_sitemap_of_one_host_stands_in_the_folder_itself(small: Path, tmp_path: Path) -> None:
     assert lycosa("export", small, "sitemap", "--host", "127.0.0.2", "--out", tmp_path / "m").code == 0
     assert checked(tmp_path / "m" / "sitemap.xml") == [OTHER]

@@ -169,7 +169,7 @@ def test_shards_are_listed_as_one_collection(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("filters", "words"),
     [
-        ({"states": ["lost"]}, "no URL is 'lost': queued, done, failed, dropped"),
+        ({"states": ["lost"]}, "--state is 'lost': choose from queued"),
         ({"statuses": ["fine"]}, "status is 'fine'"),
         ({"depths": ["-1"]}, "depth is '-1'"),
         ({"below": "::"}, "neither the beginning"),

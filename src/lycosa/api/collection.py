@@ -12,7 +12,7 @@ said there. Ask it from one thread.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -42,6 +42,7 @@ from lycosa.inspect import (
 from lycosa.inspect import hosts as host_views
 from lycosa.notebook import ROWS_SHOWN, html_facts, html_table
 from lycosa.search import SearchResults, SearchView, Weights, past_time, update_index
+from lycosa.settings import field_rules
 from lycosa.store import CollectionStore as Store
 from lycosa.store import JoinedCollection as JoinedStore
 from lycosa.store import is_written, shard_paths
@@ -291,12 +292,14 @@ class Collection:
         purpose: str = "",
         ignore_preferences: bool = False,
         since_last: bool = False,
+        fields: Mapping[str, Any] | Sequence[str] | None = None,
         restart: bool = False,
         skip_missing: bool = False,
         **options: str | bool,
     ) -> ExportReport:
         """Writes pages in a format to a file, a folder or an fsspec URL, as `lycosa export` does; `options` are those
-        of the format, such as `content="markdown"` for jsonl."""
+        of the format, such as `content="markdown"` for jsonl. `fields` are selectors by name, `{"price": ".price"}`, in
+        place of those that the collection names."""
         selection = PageSelection.read(
             host=host,
             path=path,
@@ -311,6 +314,15 @@ class Collection:
             purpose=purpose,
         )
         given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
-        job = ExportJob(format, str(out), selection, given, restart, skip_missing, since_last)
-        job = job._replace(ignores_preferences=ignore_preferences)
+        job = ExportJob(
+            format,
+            str(out),
+            selection,
+            given,
+            restart,
+            skip_missing,
+            since_last,
+            None if fields is None else tuple(field_rules(fields)),
+            ignore_preferences,
+        )
         return export_pages(self.path, job)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, field_rules
+from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, asked_fields
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.export import (
     FORMATS,
@@ -65,7 +65,7 @@ def export(
         list[str] | None,
         _select("path", "Paths that begin so; * stands for anything, $ for the end. Repeatable.", "PATH"),
     ] = None,
-    since: Annotated[str, _select("since", "Fetched on this date or later.", "DATE")] = "",
+    since: Annotated[str, _select("since", "Fetched on this date or later: 2026-01-31, or 7d ago.", "DATE")] = "",
     until: Annotated[str, _select("until", "Fetched on this date or earlier.", "DATE")] = "",
     changed_since: Annotated[str, _select("changed-since", "New or changed on this date or later.", "DATE")] = "",
     type: Annotated[
@@ -75,7 +75,9 @@ def export(
         list[str] | None,
         _select("status", "Answers with this status (404, 3xx, 400-499), redirects and errors too. Repeatable.", "N"),
     ] = None,
-    language: Annotated[list[str] | None, _select("language", "Pages in this language. Repeatable.", "XX")] = None,
+    language: Annotated[
+        list[str] | None, _select("language", "Pages in this language: de, de-AT, deu. Repeatable.", "XX")
+    ] = None,
     query: Annotated[str, _select("query", "Pages that a search for this finds.", "QUERY")] = "",
     versions: Annotated[
         bool,
@@ -133,7 +135,7 @@ def export(
     )
     given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
     progress = ExportView()
-    rules = field_rules(field, fields)
+    rules = asked_fields(field, fields)
     job = ExportJob(
         format,
         out,

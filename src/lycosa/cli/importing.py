@@ -41,8 +41,8 @@ def import_(
     """Make a collection of archives that others made.
 
     Each first capture of a URL becomes a page, later ones become its versions, in the order of their time. Nothing is
-    fetched. What is damaged, or no capture of a page, is named or counted, and everything else is imported. Whether a
-    file that is killed half-way, or given twice: the same command goes on, and nothing is imported twice.
+    fetched. What is damaged, or no capture of a page, is named or counted, and everything else is imported. After a
+    kill the same command goes on where it was; files that are given again are not imported twice.
     """
     found = import_archives(archives, into, progress=_Meter())
     if index:

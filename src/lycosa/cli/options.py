@@ -28,9 +28,9 @@ from lycosa.settings import (
     InvalidValue,
     Setting,
     SettingsSource,
+    field_rules,
     from_environment,
     merge,
-    read_field,
     read_fields_file,
     read_file,
     seconds,
@@ -79,6 +79,7 @@ FieldEntries = Annotated[
         "--field",
         metavar="NAME=SELECTOR",
         help="Extract this field by a CSS selector, in place of those that the collection names. Repeatable.",
+        rich_help_panel=FIELDS,
     ),
 ]
 FieldsFile = Annotated[
@@ -311,12 +312,10 @@ def field_entries(typed: Sequence[str] | None, file: str | None) -> list[str]:
     return [*(read_fields_file(Path(file)) if file else ()), *(typed or ())]
 
 
-def field_rules(typed: Sequence[str] | None, file: str | None) -> list[FieldRule] | None:
+def asked_fields(typed: Sequence[str] | None, file: str | None) -> list[FieldRule] | None:
     """How the fields that were asked for are found; None: those that the collection names."""
-    if not (entries := field_entries(typed, file)):
-        return None
-    settings = merge(SettingsSource({"fields": entries}, lambda _: "--field"))
-    return [read_field(entry) for entry in settings.fields]
+    entries = field_entries(typed, file)
+    return field_rules(entries, "--field") if entries else None
 
 
 def read_urls(file: str) -> list[str]:

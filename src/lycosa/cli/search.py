@@ -12,7 +12,7 @@ from typing import Annotated, TextIO
 import msgspec
 import typer
 
-from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, field_rules
+from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, asked_fields
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect import page_of, size_words
@@ -134,7 +134,7 @@ def get(
     fields: FieldsFile = None,
 ) -> None:
     """Print a page as it is archived, or as it once was."""
-    rules = field_rules(field, fields)
+    rules = asked_fields(field, fields)
     if extractor not in ("main", "article"):
         raise SettingsError(f"--extractor is {extractor!r}: choose from main, article")
     if extractor == "article" and not (text or markdown):

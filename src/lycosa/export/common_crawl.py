@@ -18,7 +18,7 @@ from publicsuffixlist import PublicSuffixList
 
 from lycosa.inspect import StoredPage
 from lycosa.store import WarcLocation
-from lycosa.web import is_ip_host, split_url, surt_key
+from lycosa.web import is_ip_host, split_url, surt_key, three_letters
 
 PAGES, OTHERS = "warc", "crawldiagnostics"  # subsets
 _NONE, _MOST = -1, 2**31 - 1
@@ -100,7 +100,7 @@ def index_row(page: StoredPage, sent_type: str | None, record: RecordPlace | Non
         (sent_type or "").partition(";")[0].strip() or None,
         None if row.is_sitemap else row.essence or None,
         row.charset or None,
-        language_code(language),
+        three_letters(language) or None,
         row.truncated or None,
         *_record_columns(record),
     )
@@ -151,26 +151,3 @@ def _host_columns(host: str) -> tuple[str | None, ...]:
 @cache
 def _suffixes(*, only_icann: bool) -> PublicSuffixList:
     return PublicSuffixList(only_icann=only_icann)
-
-
-def language_code(language: str) -> str | None:
-    """ISO 639-3 of a language tag, as content_languages has it."""
-    primary = language.partition("-")[0].lower()
-    return primary if len(primary) == 3 and primary.isalpha() else _CODES.get(primary)
-
-
-# ISO 639-1 and 639-3, in pairs.
-_PAIRS = """
-aa aar ab abk ae ave af afr ak aka am amh an arg ar ara as asm av ava ay aym az aze ba bak be bel bg bul bi bis bm bam
-bn ben bo bod br bre bs bos ca cat ce che ch cha co cos cr cre cs ces cu chu cv chv cy cym da dan de deu dv div dz dzo
-ee ewe el ell en eng eo epo es spa et est eu eus fa fas ff ful fi fin fj fij fo fao fr fra fy fry ga gle gd gla gl glg
-gn grn gu guj gv glv ha hau he heb hi hin ho hmo hr hrv ht hat hu hun hy hye hz her ia ina id ind ie ile ig ibo ii iii
-ik ipk io ido is isl it ita iu iku ja jpn jv jav ka kat kg kon ki kik kj kua kk kaz kl kal km khm kn kan ko kor kr kau
-ks kas ku kur kv kom kw cor ky kir la lat lb ltz lg lug li lim ln lin lo lao lt lit lu lub lv lav mg mlg mh mah mi mri
-mk mkd ml mal mn mon mr mar ms msa mt mlt my mya na nau nb nob nd nde ne nep ng ndo nl nld nn nno no nor nr nbl nv nav
-ny nya oc oci oj oji om orm or ori os oss pa pan pi pli pl pol ps pus pt por qu que rm roh rn run ro ron ru rus rw kin
-sa san sc srd sd snd se sme sg sag sh hbs si sin sk slk sl slv sm smo sn sna so som sq sqi sr srp ss ssw st sot su sun
-sv swe sw swa ta tam te tel tg tgk th tha ti tir tk tuk tl tgl tn tsn to ton tr tur ts tso tt tat tw twi ty tah ug uig
-uk ukr ur urd uz uzb ve ven vi vie vo vol wa wln wo wol xh xho yi yid yo yor za zha zh zho zu zul
-""".split()
-_CODES = dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True))

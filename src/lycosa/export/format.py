@@ -4,6 +4,7 @@ A format is made once for each export, with its options as keyword arguments, an
 
     begin(out, source)    writes a header, unless `out.is_resumed`: then what was written up to the last checkpoint
                           is there already
+    takes(page)           whether a page is for this format: the others are left out, and not counted
     add(page)             writes one page; a `StoreError` of the page's content may pass, then the page is left out, so
                           read what you need before you write the first byte of it
     finish()              writes what comes last; the frame then gives the output its name
@@ -21,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from lycosa.errors import SettingsError
@@ -62,13 +64,22 @@ class ExportFormat(ABC):
     needs_records: ClassVar[bool] = False  # it takes captures alone: not answers that no record is kept for
     compresses_itself: ClassVar[bool] = False  # .gz and .zst at the end of a name are its own business
 
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How names of files of this format end, where the end says how they are packed."""
+        return (".gz", ".zst") if self.shape is Shape.LINES else tuple(filter(None, [Path(f"pages{self.suffix}").suffix]))
+
     def begin(self, out: Output, source: ExportSource) -> None:
         """Called first."""
         self.out, self.source = out, source
 
+    def takes(self, page: StoredPage) -> bool:
+        """Whether a page is for this format; the others are not counted."""
+        return True
+
     @abstractmethod
     def add(self, page: StoredPage) -> None:
-        """Called with every page."""
+        """Called with every page that it takes."""
 
     wants_checkpoint: bool = False  # whether one is due before its time
 

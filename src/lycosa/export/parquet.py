@@ -21,6 +21,7 @@ from lycosa.export.jsonl import clean_text, content_of
 from lycosa.export.output import Output
 from lycosa.inspect import StoredPage
 from lycosa.store import STORE_WARC_FOLDER, WarcLocation, warc_path
+from lycosa.web import three_letters
 
 try:
     import pyarrow as pa
@@ -28,7 +29,7 @@ try:
 except ImportError as error:
     raise MissingExtra.of("tables", what="a Parquet export") from error
 
-from lycosa.export.common_crawl import PAGES, SCHEMA, RecordPlace, index_row, language_code, subset_of
+from lycosa.export.common_crawl import PAGES, SCHEMA, RecordPlace, index_row, subset_of
 
 GROUP_ROWS, GROUP_BYTES = 20_000, 8 << 20  # of a row group, before it is packed
 INDEX_ROW_BYTES = 600  # of a row of the index, about: its many columns are short
@@ -120,8 +121,8 @@ class ParquetFolder(ExportFormat):
 
     def _text_row(self, page: StoredPage) -> Sequence[object]:
         text = content_of(page, self._content, self.extractor) if page.has_body else None
-        fetched_ms, language, said = int(page.row.fetched_s * 1000), language_code(page.language), page.row.preferences
-        return page.url, fetched_ms, page.title or None, language, said or None, text
+        fetched_ms, said = int(page.row.fetched_s * 1000), page.row.preferences
+        return page.url, fetched_ms, page.title or None, three_letters(page.language) or None, said or None, text
 
     def _fields_row(self, page: StoredPage) -> Sequence[object]:
         return page.url, *(_field_value(page.fields.get(field.name), field.type) for field in list(self._fields)[1:])

@@ -26,6 +26,8 @@ from lycosa.store import ArchiveUnavailable, CollectionStore, JoinedCollection, 
 from lycosa.web import FieldExtractor, Purpose
 
 CHECKPOINT_S = 5.0
+# Names that say how a file is packed: one that says it wrongly is refused.
+_ENDINGS = frozenset((".gz", ".zst", ".bz2", ".xz", ".zip", ".wacz", ".warc", ".wet"))
 TOLD_PAGES = 64  # the clock is looked at, and progress told, after so many
 # A page that a running crawl fetched before an export began may be committed after it: the next export looks back.
 COMMIT_LAG_S = 600.0
@@ -149,6 +151,10 @@ def _require_place(made: ExportFormat, job: ExportJob) -> None:
     if job.out == STANDARD_OUTPUT and made.shape is not Shape.LINES:
         what = "a folder" if made.shape is Shape.FOLDER else "a file that is not text"
         raise SettingsError(f"{job.format} is {what}: name its place with --out, such as --out pages{made.suffix}")
+    ending = Path(job.out).suffix.lower()
+    if ending in _ENDINGS and ending not in made.endings:
+        as_what = " or ".join(made.endings) or "a folder"
+        raise SettingsError(f"--out ends with {ending}, but {job.format} is written as {as_what}: choose another name")
 
 
 class _Export:
@@ -216,7 +222,7 @@ class _Export:
             try:
                 if self._purpose is not None and page.row.objection(self._purpose, now=self._before.began_s):
                     self._forbidden += 1
-                elif page.row.place or not self._format.needs_records:
+                elif (page.row.place or not self._format.needs_records) and self._format.takes(page):
                     self._format.add(page)
                     self._pages += 1
             except ArchiveUnavailable as error:

@@ -6,6 +6,7 @@ before the row is decoded; everything else is in the row. `PageSelection.read` m
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import compress, islice
@@ -16,23 +17,24 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.frontier import unpack_host
-from lycosa.inspect import StoredPage, StoredPages, TypeFilter, key_prefixes, read_type, stats_of
+from lycosa.inspect import StoredPage, StoredPages, TypeFilter, change_time, key_prefixes, read_type, stats_of
 from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
-from lycosa.search import QueryMatcher, end_of_date, parse_query
+from lycosa.search import QueryMatcher, parse_query
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
 from lycosa.web import (
     Purpose,
     key_prefix_end,
     matches_pattern,
-    parse_date,
     pattern_pieces,
+    three_letters,
     url_from_key,
 )
 
 _KEY_PATH = b"\0"
 _BUCKET_BYTES = 2
 _STATUS = re.compile(r"([1-5])(\d\d|xx)(?:-([1-5]\d\d))?")
+_TAG = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
 _NEVER = float("inf")
 
 ASKED_AT_ONCE = 4_000  # rows about which the index is asked
@@ -80,13 +82,13 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             hosts=_texts(host, "host"),
             paths=tuple(map(_path, _texts(path, "path"))),
-            since_s=_date(since),
-            until_s=end_of_date(until) if until else _NEVER,
+            since_s=_time(since, "since"),
+            until_s=_time(until, "until", is_end=True) if until else _NEVER,
             types=tuple(map(read_type, _texts(type, "type"))),
             statuses=tuple(_statuses(str(word)) for word in ([status] if isinstance(status, int) else status)),
-            languages=tuple(word.lower().replace("_", "-") for word in _texts(language, "language")),
+            languages=tuple(map(_language, _texts(language, "language"))),
             query=query.strip(),
-            changed_since_s=_date(changed_since),
+            changed_since_s=_time(changed_since, "changed-since"),
             versions=versions,
             purpose=_purpose(purpose),
         )
@@ -214,7 +216,8 @@ def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
 
 def _speaks(language: str, wanted: Sequence[str]) -> bool:
     said = language.lower().replace("_", "-")
-    return any(said == word or said.startswith(f"{word}-") for word in wanted)
+    names = (said, three_letters(said))
+    return any(word in names or said.startswith(f"{word}-") for word in wanted)
 
 
 class _LastChanges:
@@ -250,11 +253,14 @@ def _path(text: str) -> str:
     return text
 
 
-def _date(text: str) -> float:
-    found = parse_date(text) if text else 0.0
-    if found is None:
-        raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
-    return found
+def _language(text: str) -> str:
+    if not _TAG.fullmatch(text):
+        raise SettingsError(f"--language is {text!r}: give a code such as en, de-AT or deu")
+    return text.lower().replace("_", "-")
+
+
+def _time(text: str, name: str, *, is_end: bool = False) -> float:
+    return change_time(text, f"--{name}", now_s=time.time(), is_end=is_end) if text else 0.0
 
 
 def _purpose(text: str) -> Purpose | None:

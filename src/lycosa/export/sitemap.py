@@ -1,8 +1,9 @@
 """Sitemaps: a folder with `sitemap.xml` for each host, as sitemaps.org has it; of a single host the files themselves.
 
 A file has at most 50,000 URLs and 50 MB; with more there are `sitemap-1.xml` and so on, and `sitemap.xml` is the index
-that names them, as they would be found at the root of the host. Pages that ask not to be indexed, and copies of others,
-are left out. `lastmod` is when the page last changed, by its history, or what its server said; else it is not there.
+that names them, as they would be found at the root of the host. Pages that ask not to be indexed, copies of others and,
+unless types are asked for, what is shown in pages (pictures, scripts) are left out. `lastmod` is when the page last
+changed, by its history, or what its server said; else it is not there.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ from lycosa.export.names import origin_name
 from lycosa.export.output import Output
 from lycosa.inspect import StoredPage
 from lycosa.recrawl import UNCHANGED, history
-from lycosa.web import format_timestamp, parse_date, split_url, url_key
+from lycosa.web import format_timestamp, media_kind, parse_date, split_url, url_key
 
 MOST_URLS = 50_000
 MOST_BYTES = 50 * 1000 * 1000
@@ -34,9 +35,11 @@ class SitemapFolder(ExportFormat):
         self._host: _HostSitemap | None = None
         self._hosts = 0
 
+    def takes(self, page: StoredPage) -> bool:
+        is_part = not self.source.selection.types and media_kind(page.row.essence).is_part_of_pages
+        return not (page.row.noindex or page.duplicate_of or is_part)
+
     def add(self, page: StoredPage) -> None:
-        if page.row.noindex or page.duplicate_of:
-            return
         origin = _origin(page.url)
         if self._host is None or self._host.origin != origin:
             self._end_host()

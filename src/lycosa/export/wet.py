@@ -21,14 +21,17 @@ class WetTexts(ExportFormat):
         if not out.is_resumed:
             out.write(info_record(source, f"{source.collection.path.name}.wet.gz"))
 
+    def takes(self, page: StoredPage) -> bool:
+        return self._text(page) != ""
+
+    def _text(self, page: StoredPage) -> str:
+        return content_of(page, "text", self.extractor).strip()
+
     def add(self, page: StoredPage) -> None:
-        text = content_of(page, "text", self.extractor).strip()
-        if not text:
-            return
         record = self.source.collection.record(WarcLocation.unpack(page.row.place))
         member = conversion(
             page.url,
-            text.encode("utf-8", "replace") + b"\n",
+            self._text(page).encode("utf-8", "replace") + b"\n",
             fetched_s=page.row.fetched_s,
             refers_to=record.header("WARC-Record-ID") or "",
             language=three_letters(page.language),

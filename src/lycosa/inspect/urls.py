@@ -178,7 +178,7 @@ class _UrlReader:
         self._collection, self._state, self._columns, self._named = collection, collection.state, columns, named
         self._ranges = _key_ranges(self._state, wanted)
         if unknown := [state for state in wanted.states if state not in STATES]:
-            raise SettingsError(f"no URL is {unknown[0]!r}: {', '.join(STATES)}")
+            raise SettingsError(f"--state is {unknown[0]!r}: choose from {', '.join(STATES)}")
         self._states = frozenset(STATES[state] for state in wanted.states or STATES)
         self._depths = NumberRanges.read(wanted.depths, name="depth") if wanted.depths else None
         self._statuses = NumberRanges.read(wanted.statuses, name="status") if wanted.statuses else None

@@ -42,12 +42,6 @@ from lycosa.web import (
 
 AT_ONCE = 5_000  # rows that are written, and URLs whose links are read, at a time
 COUNTED_AT_ONCE = 50_000  # URLs whose links are counted
-_PARTS = (
-    MediaKind.IMAGE,
-    MediaKind.FONT,
-    MediaKind.AUDIO_VIDEO,
-    MediaKind.OTHER,
-)  # of pages; imports have them as pages
 _SET_LINKS = "update page set links = ? where id = ?"
 FOLDER_CHARS = 80
 REASONS = {
@@ -200,7 +194,7 @@ class _StateReader:
             page.place or None,
             uid(page.original) if page.original else None,
             page.requisite > 0 and page.essence == "text/css" and page.status == 200,
-            media_kind(page.essence) not in _PARTS,
+            not media_kind(page.essence).is_part_of_pages,
         )
 
 

@@ -25,6 +25,7 @@ from lycosa.settings.named import NamedSettings
 from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
 from lycosa.settings.sources import (
     SettingsSource,
+    field_rules,
     from_environment,
     merge,
     read_fields_file,
@@ -59,6 +60,7 @@ __all__ = [
     "Setting",
     "SettingsSource",
     "WatchRule",
+    "field_rules",
     "from_environment",
     "merge",
     "read_field",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.errors import SettingsError
-from lycosa.settings.fields import field_table
+from lycosa.records import FieldRule
+from lycosa.settings.fields import field_table, read_field
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS, CrawlSettings, nearest, read_values
 from lycosa.settings.values import NONE, InvalidValue, SettingTable
 
@@ -96,6 +97,12 @@ def from_environment(environ: Mapping[str, str]) -> SettingsSource:
         elif variable.startswith(PREFIX) and variable not in known:
             _refuse_slip(variable)
     return SettingsSource(_with_absolute_paths(values, Path.cwd()), lambda name: PREFIX + name.upper())
+
+
+def field_rules(fields: object, spelled: str = "fields") -> list[FieldRule]:
+    """The rules of a table of selectors, or of a list of NAME=SELECTOR; raises SettingsError."""
+    settings = merge(SettingsSource({"fields": fields}, lambda _: spelled))
+    return [read_field(entry) for entry in settings.fields]
 
 
 def merge(*sources: SettingsSource) -> CrawlSettings:

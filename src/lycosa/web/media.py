@@ -139,6 +139,11 @@ class MediaKind(StrEnum):
         """Whether documents of this kind can have links that are read."""
         return self in (MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED)
 
+    @property
+    def is_part_of_pages(self) -> bool:
+        """Whether documents of this kind are shown in pages rather than by themselves; imports have them as pages."""
+        return self in (MediaKind.IMAGE, MediaKind.FONT, MediaKind.AUDIO_VIDEO, MediaKind.OTHER)
+
 
 class Media(msgspec.Struct, frozen=True):
     """The type of a document: `essence` is the MIME type without parameters, `charset` the header's, as sent."""
