@@ -67,7 +67,9 @@ class ExportFormat(ABC):
     @property
     def endings(self) -> tuple[str, ...]:
         """How names of files of this format end, where the end says how they are packed."""
-        return (".gz", ".zst") if self.shape is Shape.LINES else tuple(filter(None, [Path(f"pages{self.suffix}").suffix]))
+        if self.shape is Shape.LINES:
+            return ".gz", ".zst"
+        return tuple(Path(f"pages{self.suffix}").suffixes[-1:])
 
     def begin(self, out: Output, source: ExportSource) -> None:
         """Called first."""
