@@ -1,7 +1,8 @@
 """Pictures of every page of the live page: python -m proof.ground.screenshots FOLDER
 
 A simulated web is crawled, changes, is visited again, and is crawled further while the pictures are taken: of every
-page, at 1280 and 400 pixels, light and dark. Look at them after a change of the templates; some are in docs/pictures.
+page, at 1280 and 400 pixels, light and dark. A page with pictures changes them and its elements between two visits.
+Look at them after a change of the templates; some are in docs/pictures.
 """
 
 import contextlib
@@ -13,8 +14,10 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from lycosa.api import Collection
+from lycosa.crawl import is_crawled
 from proof.ground.browser import Browser, browser
 from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.gallery import LAST, gallery
 from proof.ground.servers import live_page, simulated_web
 
 WIDTHS = (1280, 400)
@@ -71,15 +74,27 @@ def take(page: Browser, link: str, pages: dict[str, str], folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def running(*words: str | Path) -> Iterator[None]:
+def running(*words: str | Path, into: Path) -> Iterator[None]:
     """A crawl that runs meanwhile."""
-    crawl = subprocess.Popen(lycosa("crawl", *words, "--quiet"), stderr=subprocess.DEVNULL)
+    crawl = subprocess.Popen(lycosa("crawl", *words, "--into", into, "--quiet"), stderr=subprocess.DEVNULL)
     try:
+        while crawl.poll() is None and not is_crawled(into):  # shards take their time to start
+            time.sleep(0.2)
         time.sleep(BEFORE_PICTURES_S)  # so that charts have something to show
         yield
     finally:
         crawl.terminate()
         crawl.wait(timeout=60)
+
+
+def changed_gallery(into: Path) -> str:
+    """A collection of a page whose pictures and elements have changed; returns the URL of the page."""
+    with gallery() as site:
+        words = ("--into", into, "--images", "--delay", "0", "--quiet")
+        run_command(lycosa("crawl", site.url, *words), may=3)
+        for site.version in range(2, LAST + 1):
+            run_command(lycosa("recrawl", into, "--all", "--quiet"), may=3)
+        return site.url
 
 
 def main() -> None:
@@ -88,13 +103,16 @@ def main() -> None:
     with scratch() as work, simulated_web(work / "web.jsonl", *WEB, *TROUBLE) as web, browser() as page:
         into = work / "my-crawl"
         collected(web.options(), web.front_page(), into)
-        with running("--into", into, "--pages", "20000", "--delay", "1"), live_page(into) as served:
+        with running("--pages", "20000", "--delay", "1", into=into), live_page(into) as served:
             take(page, served.link, pages_of(into), folder)
         with live_page(into) as served:
             take(page, served.link, {"at-rest": "/"}, folder)
+        changed = changed_gallery(work / "gallery")
+        with live_page(work / "gallery") as served:
+            take(page, served.link, {"pictures": f"/change?url={quote(changed)}"}, folder)
         shards = work / "my-shards"
-        words = (web.front_page(), "--into", shards, "--scope", "any", "--delay", "0.2", "--workers", "2")
-        with running(*words, *web.options()), live_page(shards) as served:
+        words = (web.front_page(), "--scope", "any", "--delay", "0.2", "--workers", "2")
+        with running(*words, *web.options(), into=shards), live_page(shards) as served:
             take(page, served.link, {"shards-overview": "/", "shards": "/shards"}, folder)
 
 

@@ -11,7 +11,7 @@ from lycosa.api.crawl import Crawl
 from lycosa.crawl import NEW_SETTINGS, Steering, load_timeline, steer
 from lycosa.crawl.stats import MOST_SAMPLES, Sample, Timeline
 from lycosa.errors import SettingsError
-from lycosa.inspect import open_to_read
+from lycosa.inspect import latest_events, open_to_read
 from lycosa.settings import merge, settings_of_folder
 from lycosa.simweb import SimSettings, SimWeb
 from tests.cli.command import lycosa, simulated_web, started
@@ -133,6 +133,8 @@ def test_settings_of_shards_at_rest_are_changed_for_all_of_them(tmp_path: Path) 
     assert steer(tmp_path, "set", {"pages": "70"}, origin="test") == "the next run uses these settings"
     assert merge(settings_of_folder(tmp_path)).pages == 70
     assert merge(settings_of_folder(tmp_path)).delay_s == 3
+    logged = [each for each in latest_events(tmp_path, most=9) if each["event"] == "steered"]
+    assert [(each["origin"], each["settings"]) for each in logged] == [("test", {"pages": "70"})]
 
 
 @pytest.mark.slow

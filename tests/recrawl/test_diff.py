@@ -27,6 +27,7 @@ def test_diff_marks_words_links_and_images() -> None:
 
 def test_diff_of_structure_says_where_and_on_which_levels() -> None:
     found = diff_versions(version("<p>a</p>"), version("<p>a</p><ul><li>b</li></ul>"))
+    assert [line.strip() for line in found.structure.lines if line.startswith("+")] == ["+       ul", "+         li"]
     assert found.structure.where == "html > body > main: +ul"
     assert found.structure.levels == ((4, 1, 2), (5, 0, 1))
     assert "+ b" in found.lines

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from proof.ground.browser import Browser, browser
+from proof.ground.gallery import LAST, gallery
 from proof.ground.servers import live_page
 from tests.cli.command import ended, lycosa, simulated_web, started
 from tests.serve.running import require_chromium
@@ -89,3 +90,22 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
             viewer.open("/report")
             assert "<h1" in "".join(text for url, text in page.texts().items() if url.endswith("/report/page"))
             assert page.problems == []
+
+
+@pytest.mark.slow
+def test_pictures_are_shown_before_and_after_in_frames_of_the_replay(tmp_path: Path) -> None:
+    require_chromium()
+    with gallery() as site:
+        assert lycosa("crawl", site.url, "--into", tmp_path / "c", "--images", "--delay", "0").code == 0
+        for site.version in range(2, LAST + 1):
+            assert lycosa("recrawl", tmp_path / "c", "--all").code == 0
+    with live_page(tmp_path / "c") as served, browser() as page:
+        viewer = Viewer(page, served.link)
+        viewer.open(f"/change?url={site.url}")
+        viewer.wait_for(".diff ins", "")
+        assert "table" in viewer.text("h2 + p code")
+        frames = page.evaluate("[...document.querySelectorAll('.pictures iframe')].map(each => each.src)")
+        assert [url.endswith("/sky.png") for url in frames] == [True, True]
+        page.wait(lambda: all(url in page.requests for url in frames), PATIENCE_S)
+        assert set(frames) <= set(page.requests)
+        assert page.problems == []

@@ -17,7 +17,7 @@ from lycosa.crawl import CrawlStats, Sample
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.serve.live import chart_points
 from lycosa.serve.metrics import prometheus_text
-from lycosa.serve.pages import changed_words
+from lycosa.serve.pages import HOST_COLUMNS, changed_words
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from lycosa.settings import SETTINGS
@@ -137,6 +137,14 @@ def test_hosts_are_found_and_sorted(client: Client) -> None:
     assert everyone["total"] == len(pages) > 1
     assert client.get("/api/v1/hosts?q=h0").facts["total"] == 1
     assert client.get("/api/v1/hosts?offset=1&limit=1").facts["hosts"] == everyone["hosts"][1:2]
+    by_address = [host["address"] for host in client.get("/api/v1/hosts?sort=address").facts["hosts"]]
+    assert by_address == sorted(by_address)
+
+
+@pytest.mark.parametrize("column", HOST_COLUMNS)
+def test_hosts_are_sorted_by_every_column_that_is_shown(column: str, client: Client) -> None:
+    there, back = (client.get(f"/api/v1/hosts?sort={column}{up}").facts["hosts"] for up in ("", "&up=1"))
+    assert {host["host"] for host in there} == {host["host"] for host in back}
 
 
 @pytest.mark.parametrize(
@@ -206,6 +214,9 @@ def test_host_is_paused_and_released_by_settings(collection: Path, tmp_path: Pat
         answer = steered.post("/api/v1/hosts/steer", {"host": front_page.rstrip("/"), "action": action})
         assert answer.status == 200, answer.text
         assert source.settings().groups == groups
+        shown = steered.get(f"/api/v1/host?host={quote(front_page.rstrip('/'))}").facts["host"]
+        assert shown["delay_s"] == {"pause": 86_400.0, "slow": 10.0, "release": source.settings().delay_s}[action]
+        assert shown["next_s"] == shown["last_s"] + shown["delay_s"]
     source.close()
 
 
@@ -240,6 +251,8 @@ def test_shards_have_a_page_of_their_own(tmp_path: Path, monkeypatch: pytest.Mon
     sharded = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
     shards = sharded.get("/api/v1/shards").facts["shards"]
     assert [(each["name"], each["pages"]) for each in shards] == [("a", 3), ("b", 3)]
+    assert {host["shard"] for host in sharded.get("/api/v1/hosts").facts["hosts"]} == {"a", "b"}
+    assert ">shard</a>" in sharded.get("/hosts").text
     assert 'href="/shards"' in sharded.get("/").text
     assert "the coordinator says here" in sharded.get("/shards").text
     report = {
@@ -269,6 +282,17 @@ def test_seeds_of_private_addresses_are_refused(client: Client) -> None:
     assert client.post("/api/v1/seeds", {"urls": ["http://10.0.0.1/"]}).status == 400
     assert client.post("/api/v1/seeds", {"urls": ["ftp://example.org/"]}).status == 400
     assert client.post("/api/v1/seeds", {"urls": []}).status == 422
+
+
+def test_added_seeds_are_logged_with_their_origin(collection: Path, tmp_path: Path) -> None:
+    source = CollectionSource(shutil.copytree(collection, tmp_path / "c"))
+    steered = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    assert steered.post("/api/v1/seeds", {"urls": ["example.org/a"]}).facts["says"] == "1 URL added"
+    added = [event for event in steered.get("/api/v1/log").facts if event["event"] == "added"]
+    assert [(event["urls"], event["origin"]) for event in added] == [
+        (["https://example.org/a"], "live page, 127.0.0.1")
+    ]
+    source.close()
 
 
 def test_points_of_a_chart_have_rates_within_a_run_only() -> None:

@@ -162,6 +162,8 @@ def _show_page(found: PageHistory, into: Path) -> None:
         say(f"structure: {found.diff.structure.where}")
         for level, before, after in found.diff.structure.levels:
             print(f"  level {level}: {counted(before, 'element')}, then {after}")
+        for line in found.diff.structure.lines:
+            say(f"  {line}")
     for line in found.diff.lines:
         say(f"  {line}")
     if not found.diff.lines and not found.diff.structure.where:

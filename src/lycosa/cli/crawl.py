@@ -30,7 +30,7 @@ from lycosa.cli.options import (
 )
 from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
-from lycosa.crawl import AddedUrl, Inbox, Recrawl, refuse_forgotten, refuse_private
+from lycosa.crawl import AddedUrl, Inbox, Recrawl, log_added, refuse_forgotten, refuse_private
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
 from lycosa.web import parse_url
@@ -216,6 +216,7 @@ def add(
     refuse_private((one.url for one in named), settings, into)
     refuse_forgotten((one.url for one in named), into)
     Inbox(into).put(one.line for one in named)
+    log_added(into, [one.url.href for one in named], origin="command line")
     watched = sum(bool(one.every_s) for one in named)
     note(f"{counted(len(named), 'URL')} added to {into}" + (f", {watched:,} of them watched" if watched else ""))
 

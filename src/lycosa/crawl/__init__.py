@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.documents import DocumentStore
+    from lycosa.crawl.events import log_added, log_order
     from lycosa.crawl.externals import ExternalLinks
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
     from lycosa.crawl.intake import (
@@ -93,6 +94,7 @@ __getattr__ = open_lazily(
         "assembly": "loop_parts",
         "committer": "CommitParticipant",
         "documents": "DocumentStore",
+        "events": "log_added log_order",
         "externals": "ExternalLinks",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
         "intake": "EVERY INBOX_FOLDER AddedUrl Inbox literal_hosts refuse_forgotten refuse_private",
@@ -127,7 +129,8 @@ __all__ = [
     "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",
     "counts_row", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
-    "load_live_stats", "load_timeline", "loop_parts", "page_directives", "page_of_requisite", "read_page",
+    "load_live_stats", "load_timeline", "log_added", "log_order", "loop_parts", "page_directives",
+    "page_of_requisite", "read_page",
     "record_metadata", "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards",
     "unpack_fields",
 ]  # fmt: skip

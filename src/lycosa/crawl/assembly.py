@@ -12,6 +12,7 @@ from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
 from lycosa.crawl.committer import Committer
 from lycosa.crawl.documents import Copies, DocumentStore
+from lycosa.crawl.events import EventLog
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.intake import Inbox
 from lycosa.crawl.keeper import Archive, PageKeeper
@@ -20,7 +21,7 @@ from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits
 from lycosa.crawl.reader_threads import usual_threads
 from lycosa.crawl.reading import LinkFilter, PageReader
-from lycosa.crawl.seams import BackgroundWork, EventLog, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
+from lycosa.crawl.seams import BackgroundWork, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
 from lycosa.crawl.stats import Counters, Totals, load_counts
 from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts

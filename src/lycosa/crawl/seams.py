@@ -6,7 +6,6 @@ crawl of many processes: the loop asks it whether it may go on, tells it of comm
 of one process has none.
 
 `Shard` is what everybody who reads answers or writes into the next commit needs; `crawl.assembly` makes it. Its
-`EventLog` is `log.jsonl`: what happened, one JSON object a line, for people and scripts; the state is the truth.
 `BackgroundWork` is long work beside the crawl: a large sitemap or robots.txt is read in steps, and between them the
 event loop turns. Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few
 steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. The oldest few take
@@ -18,16 +17,15 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from lycosa.crawl.committer import CommitParticipant, Committer
+from lycosa.crawl.events import EventLog
 from lycosa.crawl.pipeline import Pipeline
 from lycosa.crawl.reading import LeaseAnswer, LinkFilter, PageReader
 from lycosa.crawl.stats import Counters
-from lycosa.errors import StoreError
 from lycosa.fetch import Downloader
 from lycosa.frontier import BREADTH, Frontier, Lease, Policy, ProcessStart, RequestKind, UrlForwarder
 from lycosa.graph import LinkIndexer
@@ -264,36 +262,6 @@ class UrlSource(Protocol):
 STEPS_PER_TURN = 2  # of a few milliseconds each; then the loop gets a turn
 AT_ONCE = 4  # pieces of work that take turns: what each has unpacked is in memory until it is over
 HELD_S = 0.1  # how soon it is tried again while the disk refuses
-
-
-class EventLog:
-    """Appends events; lines are buffered until `flush`. A log that cannot be written does not stop a crawl."""
-
-    def __init__(self, path: Path, now_unix: Callable[[], float]) -> None:
-        self._now_unix = now_unix
-        self._lines: list[bytes] = []
-        try:
-            self._file: BinaryIO | None = path.open("ab", buffering=0)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror}") from error
-
-    def write(self, event: str, **fields: object) -> None:
-        self._lines.append(msgspec.json.encode({"time": round(self._now_unix(), 3), "event": event, **fields}) + b"\n")
-
-    def flush(self) -> None:
-        if self._file is None or not self._lines:
-            return
-        lines, self._lines = b"".join(self._lines), []
-        try:
-            self._file.write(lines)
-        except OSError:
-            self._lines = []  # no space for the log: the commit will say so
-
-    def close(self) -> None:
-        self.flush()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 class BackgroundWork:

@@ -4,6 +4,8 @@ Whoever may write the folder may steer: the live page does, and the command `lyc
 own that appears whole; the loop looks once a second, obeys in the order in which they were given, writes each into
 `log.jsonl` with its origin, and removes it. Orders that no crawl was there to hear are void when the next one begins.
 
+The settings of a collection at rest are changed, and that is logged, here.
+
 Other settings do not reach into a running loop. The crawl stops as for Ctrl-C, commits, and its runner (`cli.run`)
 continues with the settings that the collection then has: the same way as a second command, which is tested best.
 """
@@ -17,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lycosa.crawl.events import log_order
 from lycosa.errors import SettingsError, StoreError
 from lycosa.settings import SETTINGS, CrawlSettings, merge, save_settings, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_written, shard_paths
@@ -86,6 +89,7 @@ def steer(path: Path, action: Action, settings: Mapping[str, Any] | None = None,
         changed = _checked(path, wanted)
         if not is_crawled(path):
             _save(path, changed)
+            log_order(path, "steered", origin=origin, action=action, settings=wanted)
             return "the next run uses these settings"
     elif not is_crawled(path):
         if settings_of_folder(path) is None:

@@ -11,7 +11,7 @@ from lycosa.frontier.frontier import Frontier, FrontierStats
 from lycosa.frontier.hosts import Host, HostJob, HostPlace
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
-from lycosa.frontier.politeness import HostGroup, PageLimits, Politeness, ProcessStart, delay_of
+from lycosa.frontier.politeness import HostGroup, HostGroups, PageLimits, Politeness, ProcessStart, delay_of
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.frontier.recent_urls import RecentUrls
 from lycosa.frontier.rows import (
@@ -46,6 +46,7 @@ __all__ = [
     "HeadReader",
     "Host",
     "HostGroup",
+    "HostGroups",
     "HostJob",
     "HostPlace",
     "HostRow",

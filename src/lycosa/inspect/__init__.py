@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         hosts,
         open_to_read,
         settings_of,
-        shard_of,
         stats_of,
     )
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
@@ -55,7 +54,7 @@ __getattr__ = open_lazily(
         "events": "latest_events",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "HostView host_named host_retries hosts open_to_read settings_of shard_of stats_of",
+        "status": "HostView host_named host_retries hosts open_to_read settings_of stats_of",
         "tables": "CollectionTable table_named tables_of",
         "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
@@ -72,6 +71,6 @@ __all__ = [
     "TypeFilter", "UrlListing", "UrlView", "arrow_reader", "asked_url", "change_time", "explain_url", "freshness",
     "host_named", "host_retries", "host_timeline", "hosts", "key_prefixes", "known_before", "known_urls",
     "knows_host", "latest_events", "list_changes", "list_urls_after", "open_to_read", "page_history",
-    "page_of", "read_type", "safe_cell", "settings_of", "shard_of", "size_words", "stats_of", "table_named",
+    "page_of", "read_type", "safe_cell", "settings_of", "size_words", "stats_of", "table_named",
     "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ LOOKED_THROUGH_BYTES = 256 << 10  # of the end of each log
 def latest_events(path: Path, *, most: int) -> list[dict[str, Any]]:
     """The last events, the newest first; those of shards say which one wrote them."""
     found = list[dict[str, Any]]()
-    for folder in shard_paths(path) or [path]:
+    for folder in (path, *shard_paths(path)):  # beside the shards stands what was ordered of all of them
         for line in _last_lines(folder / LOG_FILE):
             try:
                 event = msgspec.json.decode(line)

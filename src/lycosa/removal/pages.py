@@ -16,6 +16,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -403,7 +404,8 @@ class _ShardRemoval:
         except msgspec.DecodeError:
             return False  # a line that was cut off by a crash may hold anything
         entries = self._forgotten.entries
-        return not any(isinstance(each, str) and (each in entries or self._forgotten.has_href(each)) for each in values)
+        named = chain.from_iterable(each if isinstance(each, list) else [each] for each in values)
+        return not any(isinstance(each, str) and (each in entries or self._forgotten.has_href(each)) for each in named)
 
 
 class _Digests:

@@ -26,10 +26,9 @@ OPEN_PATHS = frozenset({"/healthz"})
 READING = frozenset({"GET", "HEAD"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "frame-src 'self'{}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
@@ -39,10 +38,14 @@ HEADERS = (
 
 
 class AccessGuard:
-    """Passes on to `app` only what may be answered."""
+    """Passes on to `app` only what may be answered. What is below `frames` may be shown in a frame, too: the origin of
+    stored copies."""
 
-    def __init__(self, app: App, *, token: str, name: str = "", is_tls: bool = False) -> None:
+    def __init__(self, app: App, *, token: str, name: str = "", is_tls: bool = False, frames: str = "") -> None:
         self._app, self._token, self._name, self._is_tls = app, token, name, is_tls
+        # A policy cannot name an IPv6 address: there pictures are shown by links alone.
+        source = f" {frames}" if frames and "[" not in frames else ""
+        self._headers = ((b"content-security-policy", POLICY.format(source).encode()), *HEADERS)
         # A cookie goes to all ports of a host: two servers on one machine must not overwrite each other's.
         self.cookie = "lycosa-" + hashlib.sha256(token.encode()).hexdigest()[:12]
 
@@ -54,17 +57,17 @@ class AccessGuard:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get("host", "")
         if not is_own_host(host, self._name):
-            await _refuse(send, 421, "This server is asked by its address or as localhost only.")
+            await self._refuse(send, 421, "This server is asked by its address or as localhost only.")
         elif scope["path"] in OPEN_PATHS:
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, self._with_headers(send))
         elif (linked := self._linked(scope)) is not None:
             await self._enter(send, scope, linked)
         elif not (by_header := self._bears_token(headers)) and not self._has_cookie(headers):
-            await _refuse(send, 401, "The token is missing or wrong: open the link that lycosa serve printed.")
+            await self._refuse(send, 401, "The token is missing or wrong: open the link that lycosa serve printed.")
         elif scope["method"] not in READING and not by_header and not self._is_from_here(headers, host):
-            await _refuse(send, 403, "This can only be done from the page itself, or with a bearer token.")
+            await self._refuse(send, 403, "This can only be done from the page itself, or with a bearer token.")
         else:
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, self._with_headers(send))
 
     def _is_token(self, text: str) -> bool:
         return compare_digest(text.encode(), self._token.encode())
@@ -99,23 +102,21 @@ class AccessGuard:
     async def _enter(self, send: Send, scope: Scope, where: str) -> None:
         secure = "; Secure" if self._is_tls else ""
         cookie = f"{self.cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/{secure}"
-        headers = [(b"location", where.encode("latin-1", "replace")), (b"set-cookie", cookie.encode()), *HEADERS]
+        headers = [(b"location", where.encode("latin-1", "replace")), (b"set-cookie", cookie.encode()), *self._headers]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
+    def _with_headers(self, send: Send) -> Send:
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                own = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in own}  # the report comes with a policy of its own
+                message["headers"] = [*own, *(pair for pair in self._headers if pair[0] not in named)]
+            await send(message)
 
-def _with_headers(send: Send) -> Send:
-    async def with_headers(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            own = list(message.get("headers", ()))
-            named = {name.lower() for name, _ in own}  # the report comes with a policy of its own
-            message["headers"] = [*own, *(pair for pair in HEADERS if pair[0] not in named)]
-        await send(message)
+        return with_headers
 
-    return with_headers
-
-
-async def _refuse(send: Send, status: int, words: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{words}\n".encode()})
+    async def _refuse(self, send: Send, status: int, words: str) -> None:
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), *self._headers]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": f"{words}\n".encode()})

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from lycosa.cluster import require_whole_collection
-from lycosa.crawl import Action, Inbox, refuse_forgotten, refuse_private, steer
+from lycosa.crawl import Action, Inbox, log_added, log_order, refuse_forgotten, refuse_private, steer
 from lycosa.errors import SettingsError
 from lycosa.inspect import KnownUrlFilter, latest_events
 from lycosa.serve.live import Broadcast, chart_points, status_facts
@@ -39,6 +39,7 @@ from lycosa.serve.views import (
 )
 from lycosa.settings import CrawlSettings
 from lycosa.web import Url, parse_url
+from lycosa.wording import counted
 
 MOST_ROWS = 1_000
 PAUSE_S = 86_400  # between two requests to a host that is paused: nothing of it is lost meanwhile
@@ -112,7 +113,7 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
 
     @get("/events")
     async def events() -> StreamingResponse:
-        """The same once a second, as server-sent events, and every five seconds the timeline."""
+        """The same once a second, as server-sent events, and every five seconds the timeline and the latest events."""
         return StreamingResponse(broadcast.view(), media_type="text/event-stream")
 
     @get("/timeline")
@@ -233,7 +234,7 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
         return _reply({"says": steer(source.path, order.action, origin=origin(request))})
 
     @post("/seeds")
-    def add_seeds(seeds: SeedList) -> Response:
+    def add_seeds(seeds: SeedList, request: Request) -> Response:
         """Adds URLs to the crawl; a running one takes them in within a second."""
         urls = [parse_url(text if "://" in text else f"https://{text}") for text in seeds.urls]
         if None in urls:
@@ -242,7 +243,8 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
         refuse_private(named, source.settings(), source.path)
         refuse_forgotten(named, source.path)
         Inbox(source.path).put(url.href for url in named)
-        return _reply({"says": f"{len(named):,} {'URL' if len(named) == 1 else 'URLs'} added"})
+        log_added(source.path, [url.href for url in named], origin=origin(request))
+        return _reply({"says": f"{counted(len(named), 'URL')} added"})
 
     @post("/hosts/steer")
     def steer_host(order: HostChange, request: Request) -> Response:
@@ -255,7 +257,7 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
     begun = list[subprocess.Popen[bytes]]()
 
     @post("/recrawl")
-    def recrawl(order: RecrawlOrder) -> Response:
+    def recrawl(order: RecrawlOrder, request: Request) -> Response:
         """Begins a recrawl in a process of its own."""
         if source.is_crawled:
             raise SettingsError("a crawl is running: a recrawl can begin when it has ended")
@@ -272,6 +274,7 @@ def _add_steering(api: APIRouter, source: CollectionSource) -> None:
                 start_new_session=True,
             )
         )
+        log_order(source.path, "steered", origin=origin(request), action="recrawl", everything=order.everything)
         return _reply({"says": "the recrawl begins; its numbers appear within a few seconds"})
 
 

@@ -1,4 +1,5 @@
-"""What is live: the counts of this moment, sent to every viewer once a second, and now and then charts of the past.
+"""What is live: the counts of this moment, sent to every viewer once a second, and now and then charts of the past and
+the latest events.
 
 One task asks for them while somebody is watching and hands the same bytes to all viewers. A viewer that does not
 take them in time is dropped; its browser comes back by itself. The crawl never hears of viewers.
@@ -14,6 +15,7 @@ import msgspec
 
 from lycosa.crawl import CrawlStats, Sample
 from lycosa.errors import LycosaError
+from lycosa.inspect import latest_events
 from lycosa.serve.source import CollectionSource
 
 EVERY_S = 1.0
@@ -21,6 +23,7 @@ CHARTS_EVERY = 5  # messages
 CHART_POINTS = 300
 MOST_BEHIND = 5  # messages that a viewer may leave unread
 MOST_VIEWERS = 200
+LATEST_EVENTS = 8
 GAP = 3.0  # in usual distances between samples: nobody counted in between
 
 
@@ -155,7 +158,9 @@ class Broadcast:
         try:
             status = _event("status", status_facts(self._source))
             if has_charts and self._source.is_there:
-                self._charts = _event("timeline", chart_points(self._source.timeline(), most=CHART_POINTS))
+                points = chart_points(self._source.timeline(), most=CHART_POINTS)
+                log = latest_events(self._source.path, most=LATEST_EVENTS)
+                self._charts = _event("timeline", points) + _event("log", log)
                 return status + self._charts
             return status
         except LycosaError as error:

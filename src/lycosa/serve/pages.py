@@ -15,14 +15,17 @@ import msgspec
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
 from lycosa.errors import SettingsError
-from lycosa.inspect import KnownUrlFilter, latest_events
+from lycosa.inspect import HostView, KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
-from lycosa.serve.live import status_facts
+from lycosa.serve.live import LATEST_EVENTS, status_facts
 from lycosa.serve.problems import add_problems, plain_text
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
+    BY_NAME,
+    HostSort,
     SettingView,
     change_list,
     change_page,
@@ -43,11 +46,28 @@ from lycosa.wording import duration, rate, size
 
 ROWS = 50
 RESULTS = 10
-HOST_COLUMNS = ("host", "pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries")
+HOST_COLUMNS: dict[HostSort, str] = {
+    "host": "host",
+    "pages": "pages",
+    "queued": "queued",
+    "failed": "failed",
+    "bytes": "received",
+    "requests_per_s": "requests/s",
+    "mean_s": "answers in",
+    "delay_s": "delay",
+    "next_s": "next request",
+    "retries": "retries",
+    "page_limit": "pages at most",
+    "robots": "robots.txt",
+    "address": "address",
+    "shard": "shard",
+    "waits": "state",
+}
 CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
 STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
 REPORT_AWAITED = (
-    "<!doctype html><meta http-equiv=refresh content='2; url=/report/page'><title>Report</title>"
+    "<!doctype html><meta name=color-scheme content='light dark'>"
+    "<meta http-equiv=refresh content='2; url=/report/page'><title>Report</title>"
     "<p>The report is being made: 100,000 pages take about a minute. It appears here by itself."
 )
 _CHANGED_WORDS = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}")  # as `recrawl.change.diff` writes them
@@ -61,6 +81,15 @@ def span_text(seconds: float) -> str:
 def time_text(unix_s: float) -> str:
     """A time in UTC; the page's script turns it into the viewer's own."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s)) if unix_s else "–"
+
+
+def next_request(host: HostView) -> Markup:
+    """When a host may be asked again: at a time, at once, or not at all."""
+    if host.gave_up or not (host.queued or host.requests):
+        return Markup("–")
+    if host.next_s <= time.time():
+        return Markup("now")
+    return Markup('<time datetime="{}">{}</time>').format(_iso(host.next_s), time_text(host.next_s))
 
 
 def link_to(page: str, **asked: object) -> str:
@@ -85,18 +114,19 @@ class PageRenderer:
             size=size, rate=rate, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
         )
         self._jinja.globals.update(
-            structure=_structure,
             changed_words=changed_words,
             stamp=_stamp,
+            next_request=next_request,
+            wait_reason=lambda host: host.waits.partition(": ")[2],
             link=link_to,
             name=source.path.resolve().name,
             copy=self._copy,
             has_shards=lambda: bool(source.shards),
         )
 
-    def _copy(self, url: str, at: str = "latest") -> str:
-        """Where the stored copy of a page is replayed."""
-        return f"{self._replay_at}view/{at}/{url}"
+    def _copy(self, url: str, at: str = "latest", kind: str = "view") -> str:
+        """Where the stored copy of a page is replayed: below a banner, or alone as a `frame`."""
+        return f"{self._replay_at}{kind}/{at}/{url}"
 
     def render(self, template: str, *, code: int = 200, **values: Any) -> Response:
         return HTMLResponse(
@@ -137,7 +167,9 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
     def overview() -> Response:
         facts = status_facts(source)
         limits = limit_list(source) if source.is_there else ()
-        return pages.render("overview.html", facts=facts, limits=limits, log=latest_events(source.path, most=8))
+        return pages.render(
+            "overview.html", facts=facts, limits=limits, log=latest_events(source.path, most=LATEST_EVENTS)
+        )
 
     @app.get("/shards", include_in_schema=False)
     def shards() -> Response:
@@ -147,7 +179,8 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
     def hosts(q: str = "", sort: str = "pages", up: bool = False, offset: int = 0) -> Response:
         column: Any = sort if sort in HOST_COLUMNS else "pages"
         found = host_list(source, words=q, sort=column, up=up, offset=max(offset, 0), limit=ROWS)
-        return pages.render("hosts.html", found=found, q=q, sort=column, up=up, columns=HOST_COLUMNS, rows=ROWS)
+        values = {"q": q, "sort": column, "up": up, "columns": HOST_COLUMNS, "by_name": BY_NAME, "rows": ROWS}
+        return pages.render("hosts.html", found=found, **values)
 
     @app.get("/host", include_in_schema=False)
     def host(host: str) -> Response:
@@ -228,13 +261,12 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
             around = host_neighbourhood(source, host) if host else neighbourhood(source, url)
             if around is None:
                 return pages.waiting("Graph", "The links between all hosts are counted.")
-            return pages.render("graph.html", around=around, is_host=bool(host), ranked=(), ranks=())
+            return pages.render("graph.html", around=around, is_host=bool(host), ranked=(), ranks=(), pages=0)
         ranked = ranked_list(source)
         if ranked is None:
             return pages.waiting("Graph", "The ranks of all pages are computed: some seconds for a million pages.")
-        return pages.render(
-            "graph.html", around=None, is_host=False, ranked=ranked.first, ranks=_distribution(ranked.ranks)
-        )
+        values = {"ranked": ranked.first, "ranks": _distribution(ranked.ranks), "pages": len(ranked.ranks)}
+        return pages.render("graph.html", around=None, is_host=False, **values)
 
     @app.get("/go", include_in_schema=False)
     def go(q: str = "") -> Response:
@@ -258,11 +290,6 @@ def changed_words(line: str) -> list[tuple[str, str]]:
         found.append(("gone", match[1]) if match[1] is not None else ("new", match[2]))
         end = match.end()
     return [part for part in (*found, ("", line[end:])) if part[1]]
-
-
-def _structure(found: Any) -> list[tuple[str, Any]]:
-    """What a structural difference says, field by field."""
-    return [(name, value) for name, value in msgspec.structs.asdict(found).items() if value]
 
 
 def _stamp(unix_s: float) -> str:

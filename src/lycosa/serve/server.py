@@ -85,7 +85,7 @@ def make_app(source: CollectionSource, *, token: str, replay_at: str, name: str 
     )
     add_api(app, source, broadcast)
     add_pages(app, source, replay_at=replay_at)
-    return AccessGuard(app, token=token, name=name, is_tls=is_tls)
+    return AccessGuard(app, token=token, name=name, is_tls=is_tls, frames=replay_at)
 
 
 def serve_collection(path: Path, options: ServeOptions, on_ready: Callable[[str], None]) -> None:

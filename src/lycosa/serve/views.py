@@ -4,8 +4,9 @@ Views are records or plain values that become JSON; the pages render the same on
 be is a `SettingsError`, and becomes an answer with status 400 or 404.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby, islice
+from math import inf
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -31,7 +32,6 @@ from lycosa.inspect import (
     host_timeline,
     list_urls_after,
     page_history,
-    shard_of,
     stats_of,
     url_tree,
 )
@@ -42,7 +42,11 @@ from lycosa.settings import SETTINGS
 from lycosa.store import CollectionStore, JoinedCollection
 from lycosa.wording import counted
 
-HostSort = Literal["pages", "queued", "failed", "bytes", "mean_s", "delay_s", "retries", "time_s", "host"]
+HostSort = Literal[
+    "host", "pages", "queued", "failed", "bytes", "requests_per_s", "mean_s", "delay_s", "next_s", "retries",
+    "time_s", "page_limit", "robots", "address", "shard", "waits",
+]  # fmt: skip
+BY_NAME: tuple[HostSort, ...] = ("host", "robots", "address", "shard", "waits")  # the beginning of the alphabet first
 LINKS_SHOWN = 100
 LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
 RETRIES_SHOWN = 20
@@ -71,15 +75,13 @@ class HostRetry(msgspec.Struct, frozen=True):
 
 class HostPage(msgspec.Struct, frozen=True):
     """One host: its numbers, its course, its path tree by weight, its robots.txt as it is understood, and its next
-    retries; `shard` is the one that has it, where there are several. The tree of a very large host is None while it is
-    being counted."""
+    retries. The tree of a very large host is None while it is being counted."""
 
     host: HostView
     timeline: HostTimeline
     tree: Sequence[Branch] | None
     robots: Sequence[str]
     retries: Sequence[HostRetry]
-    shard: str = ""
 
 
 class ShardView(msgspec.Struct, frozen=True):
@@ -137,14 +139,21 @@ class Neighbourhood(msgspec.Struct, frozen=True):
     neighbours: Sequence[Neighbour]
 
 
+# What hosts are sorted by, where it is not the column as it stands: what says nothing comes last.
+_SORT_KEYS: dict[HostSort, Callable[[HostView], Any]] = {
+    "host": lambda host: host.host.partition("://")[2].split(".")[::-1],
+    "robots": lambda host: (host.robots == "not known yet", host.robots),
+    "address": lambda host: (not host.address, host.address),
+    "waits": lambda host: (not (host.gave_up or host.waits), host.gave_up, host.waits),
+    "page_limit": lambda host: -inf if host.page_limit is None else host.page_limit,
+}
+
+
 def host_list(source: CollectionSource, *, words: str, sort: HostSort, up: bool, offset: int, limit: int) -> HostList:
     """The hosts whose names hold `words`, sorted by a column."""
     wanted = words.strip().lower()
     found = [host for host in source.hosts() if wanted in host.host.lower()]
-    if sort == "host":
-        found.sort(key=lambda host: host.host.partition("://")[2].split(".")[::-1], reverse=up)
-    else:
-        found.sort(key=attrgetter(sort), reverse=not up)
+    found.sort(key=_SORT_KEYS.get(sort, attrgetter(sort)), reverse=up if sort in BY_NAME else not up)
     return HostList(len(found), offset, found[offset : offset + limit])
 
 
@@ -157,10 +166,9 @@ def host_page(source: CollectionSource, name: str) -> HostPage:
         timeline = host_timeline(store, name)
         entries = islice(host_retries(store, name), RETRIES_SHOWN)
         retries = [HostRetry(f"{name}{each.path}", each.tries, each.failed, each.due_unix) for each in entries]
-        shard = shard_of(store, name)
     tree = source.ask_slowly(f"tree {name}", lambda store: url_tree(store, f"{name}/", rows=TREE_ROWS))
     said = source.ask(lambda collection: collection.why(f"{name}/robots.txt"))
-    return HostPage(host, timeline, tree, said.says, retries, shard)
+    return HostPage(host, timeline, tree, said.says, retries)
 
 
 class ShardPage(msgspec.Struct, frozen=True):

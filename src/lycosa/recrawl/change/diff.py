@@ -10,21 +10,24 @@ from difflib import SequenceMatcher
 
 import msgspec
 
-from lycosa.recrawl.change.structure import changed_levels, element_tree, first_difference, level_table
+from lycosa.recrawl.change.structure import changed_levels, element_tree, first_difference, level_table, outline
 from lycosa.recrawl.change.verdict import Version
 from lycosa.web import MediaKind as MediaKind
 
 MOST = 1_000  # pieces compared, of each version
+MOST_ELEMENTS = 300  # likewise; most of them have the same name as many others, which takes longer
 MOST_WORDS = 400  # of a line; longer ones are shown whole, old and new
 CONTEXT = 1  # pieces shown around a change
 _WORD = re.compile(r"\s+|[^\s]+")
 
 
 class StructureDiff(msgspec.Struct, frozen=True):
-    """`where` is the first place that differs; `levels` are (level, elements before, after) of those that differ."""
+    """`where` is the first place that differs; `levels` are (level, elements before, after) of those that differ;
+    `lines` are the elements around what differs, indented by their level and marked as those of a `Diff`."""
 
     where: str = ""
     levels: tuple[tuple[int, int, int], ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -53,22 +56,25 @@ def _structure(old: Version, new: Version) -> StructureDiff:
         return StructureDiff()
     before, after = element_tree(old.body), element_tree(new.body)
     found = first_difference(before, after)
+    if found is None:
+        return StructureDiff()
     mine, theirs = level_table(before), level_table(after)
     levels = tuple(
         (level, *(counts[level - 1] if level <= len(counts) else 0 for counts in (mine, theirs)))
         for level in changed_levels(before, after)
     )
-    return StructureDiff(str(found) if found else "", levels)  # type: ignore[arg-type]
+    lines = tuple(lines_of(outline(before), outline(after), most=MOST_ELEMENTS))
+    return StructureDiff(str(found), levels, lines)  # type: ignore[arg-type]
 
 
-def lines_of(old: Sequence[str], new: Sequence[str], *, context: int = CONTEXT) -> Iterator[str]:
-    """The pieces that differ, with `context` pieces around them."""
+def lines_of(old: Sequence[str], new: Sequence[str], *, context: int = CONTEXT, most: int = MOST) -> Iterator[str]:
+    """The pieces that differ, with `context` pieces around them; `most` of them are compared one by one."""
     start, end = _common(old, new)
     left, right = old[start : len(old) - end], new[start : len(new) - end]
     if not left and not right:
         return
     yield from (f"  {piece}" for piece in old[max(0, start - context) : start])
-    if max(len(left), len(right)) > MOST:
+    if max(len(left), len(right)) > most:
         yield f"@ {len(left):,} pieces became {len(right):,}: too many to compare one by one"
     else:
         yield from _blocks(left, right, context)

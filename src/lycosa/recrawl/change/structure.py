@@ -15,6 +15,7 @@ from lycosa.web import cut_if_unsafe
 
 Strings = tuple[str, str]
 MOST_NODES = 200_000  # of a document; the rest is ignored
+DEEPEST_SHOWN = 40  # levels by which a line of an outline is indented
 
 
 def structure_differs(old: Strings, new: Strings) -> int | None:
@@ -65,6 +66,16 @@ def element_tree(html: bytes) -> list[StructureNode]:
         if len(waiting) < MOST_NODES:
             waiting += [(child, level + 1, number) for child in element.iter(include_text=False)]
     return nodes
+
+
+def outline(nodes: Sequence[StructureNode]) -> list[str]:
+    """The elements in the order of the document, a line each, indented by their level."""
+    lines, waiting = list[str](), [0] if nodes else []
+    while waiting:
+        node = nodes[waiting.pop()]
+        lines.append("  " * min(node.level - 1, DEEPEST_SHOWN) + node.name)
+        waiting += reversed(node.children)
+    return lines
 
 
 def level_table(nodes: Sequence[StructureNode]) -> list[int]:

@@ -55,6 +55,43 @@ function show(facts) {
   for (const each of all("[data-left]")) each.textContent = typeof facts.left_s === "number" ? `, ${shown(facts.left_s, "span")} left` : "";
   for (const each of all("[data-limit]")) { each.hidden = typeof facts.limit_share !== "number"; each.querySelector("meter").value = facts.limit_share || 0; }
   for (const table of all("[data-bars]")) fillBars(table, facts[table.dataset.bars] || {});
+  for (const list of all("[data-list]")) fillList(list, facts[list.dataset.list] || []);
+}
+
+function leading(path, name, value) { const made = document.createElement("a"); made.href = `${path}?${name}=${encodeURIComponent(value)}`; made.textContent = value; return made; }
+
+const described = {
+  slowest: (each) => [leading("/hosts", "q", each.host), `${shown(each.mean_s, "span")} an answer, ${shown(each.queued)} queued`],
+  retries: (each) => [leading("/url", "url", each.url), `failed: ${each.failed}, again ${each.in_s ? "in " + shown(each.in_s, "span") : "when its turn comes"}`],
+};
+
+function fillList(list, found) {
+  if (list.contains(document.activeElement)) return;  // whoever is on a link with the keyboard stays there
+  list.replaceChildren(...found.map((each) => {
+    const item = document.createElement("li"), words = document.createElement("small"), [link, said] = described[list.dataset.list](each);
+    words.textContent = said; item.append(link, " ", words); return item;
+  }));
+  if (!found.length) { const item = document.createElement("li"); item.className = "quiet"; item.textContent = "none"; list.append(item); }
+}
+
+function fillLog(events) {
+  for (const body of all("[data-log] tbody")) {
+    if (body.contains(document.activeElement)) continue;
+    body.replaceChildren();
+    for (const event of events) {
+      const row = body.insertRow(), time = document.createElement("time"), head = document.createElement("th");
+      time.dateTime = new Date(event.time * 1000).toISOString(); row.insertCell().append(time);
+      head.scope = "row"; head.textContent = event.event; row.append(head);
+      const cell = row.insertCell();
+      for (const [key, value] of Object.entries(event)) {
+        const said = typeof value === "object" ? JSON.stringify(value) : String(value);
+        if (key === "time" || key === "event" || ["", "{}", "[]", "null"].includes(said)) continue;
+        const pair = document.createElement("span"), name = document.createElement("b");
+        pair.className = "pair"; name.textContent = key; pair.append(name, " ", key === "url" ? leading("/url", "url", value) : said); cell.append(pair, " ");
+      }
+    }
+    ownTime(body);
+  }
 }
 
 function fillBars(table, counts) {
@@ -98,11 +135,14 @@ function drawCharts(points, root = document) { for (const figure of all("[data-c
 
 function drawScatter(figure) {
   const points = JSON.parse(figure.dataset.scatter).map(([x, y]) => [Math.log10(x), Math.log10(y)]);
-  const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]), width = 320, height = 200, pad = 22;
+  const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]), width = 320, height = 200, pad = 44;
   const scale = (value, values, from, to) => { const low = Math.min(...values), high = Math.max(...values); return from + ((to - from) * (value - low)) / Math.max(high - low, 1e-9); };
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.querySelector("figcaption").textContent, class: "tall" });
   picture.append(svg("path", { class: "line", d: points.map(([x, y], at) => `${at ? "L" : "M"}${scale(x, xs, pad, width - 6).toFixed(1)} ${scale(y, ys, height - pad, 8).toFixed(1)}`).join("") }));
-  picture.append(svg("text", { x: pad, y: height - 6 }, `rank ${(10 ** Math.min(...xs)).toPrecision(2)}`), svg("text", { x: width - 6, y: height - 6, "text-anchor": "end" }, `${(10 ** Math.max(...xs)).toPrecision(2)}`));
+  const share = (power) => `${Number((100 * 10 ** power).toPrecision(2))} %`;
+  picture.append(svg("line", { class: "axis", x1: pad, x2: width - 6, y1: height - pad + 4, y2: height - pad + 4 }), svg("line", { class: "axis", x1: pad - 4, x2: pad - 4, y1: 4, y2: height - pad + 4 }));
+  picture.append(svg("text", { x: pad - 7, y: 12, "text-anchor": "end" }, share(Math.max(...ys))), svg("text", { x: pad - 7, y: height - pad, "text-anchor": "end" }, share(Math.min(...ys))));
+  picture.append(svg("text", { x: pad, y: height - 6 }, `rank ${(10 ** Math.min(...xs)).toPrecision(2)} ×`), svg("text", { x: width - 6, y: height - 6, "text-anchor": "end" }, `${(10 ** Math.max(...xs)).toPrecision(2)} ×`));
   figure.append(picture);
 }
 
@@ -113,7 +153,7 @@ for (const button of all("[data-steer]")) button.onclick = () => { if (!button.d
 for (const button of all("[data-recrawl]")) button.onclick = () => { if (confirm(button.dataset.confirm)) post("/recrawl", { everything: button.dataset.recrawl === "all" }); };
 for (const button of all("[data-host]")) button.onclick = () => { if (!button.dataset.confirm || confirm(button.dataset.confirm)) post("/hosts/steer", { host: button.dataset.host, action: button.dataset.act }, true); };
 for (const form of all("[data-host-limit]")) form.onsubmit = (event) => { event.preventDefault(); post("/hosts/steer", { host: form.dataset.hostLimit, action: "limit", pages: Number(form.elements.pages.value) }, true); };
-for (const form of all("[data-seeds]")) form.onsubmit = async (event) => { event.preventDefault(); const field = form.elements.urls; if (await post("/seeds", { urls: field.value.split(/\s+/).filter(Boolean) })) field.value = ""; };
+for (const form of all("[data-seeds]")) form.onsubmit = async (event) => { event.preventDefault(); const field = form.elements.urls; if (confirm(form.dataset.confirm) && await post("/seeds", { urls: field.value.split(/\s+/).filter(Boolean) })) field.value = ""; };
 for (const form of all("[data-set]")) form.onsubmit = (event) => {
   event.preventDefault();
   const text = form.elements.value.value.trim(), kind = form.dataset.kind;
@@ -126,6 +166,7 @@ if (document.querySelector("[data-live]")) {
   const events = new EventSource("/api/v1/events");
   events.addEventListener("status", (event) => show(JSON.parse(event.data)));
   events.addEventListener("timeline", (event) => drawCharts(JSON.parse(event.data)));
+  events.addEventListener("log", (event) => fillLog(JSON.parse(event.data)));
   events.addEventListener("problem", (event) => { for (const each of all("[data-fact=sentence]")) each.textContent = JSON.parse(event.data).says; });
   events.onerror = () => { for (const each of all("[data-state]")) each.className = "dot problem"; };
 }
