@@ -36,6 +36,12 @@ class Viewer:
         form = f"document.querySelector('[data-set={setting}]')"
         self.page.evaluate(f"{form}.elements.value.value = {value!r}; {form}.requestSubmit()")
 
+    def wait_for_report(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while "<h1" not in "".join(text for url, text in self.page.texts().items() if url.endswith("/report/page")):
+            assert time.monotonic() < deadline, "there is no report"
+            self.page.wait(lambda: False, 0.2)
+
     def wait_for(self, selector: str, words: str) -> str:
         deadline = time.monotonic() + PATIENCE_S
         while words not in (found := self.text(selector)) or not found:
@@ -88,7 +94,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
             viewer.open("/search?q=the")
             assert viewer.text(".results li a")
             viewer.open("/report")
-            assert "<h1" in "".join(text for url, text in page.texts().items() if url.endswith("/report/page"))
+            viewer.wait_for_report()
             assert page.problems == []
 
 
