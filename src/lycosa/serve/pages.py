@@ -265,8 +265,8 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         ranked = ranked_list(source)
         if ranked is None:
             return pages.waiting("Graph", "The ranks of all pages are computed: some seconds for a million pages.")
-        values = {"ranked": ranked.first, "ranks": _distribution(ranked.ranks), "pages": len(ranked.ranks)}
-        return pages.render("graph.html", around=None, is_host=False, **values)
+        values: dict[str, Any] = {"ranked": ranked.first, "ranks": _distribution(ranked.ranks)}
+        return pages.render("graph.html", around=None, is_host=False, pages=len(ranked.ranks), **values)
 
     @app.get("/go", include_in_schema=False)
     def go(q: str = "") -> Response:
