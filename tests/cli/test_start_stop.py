@@ -148,3 +148,13 @@ def test_commands_beside_a_running_crawl_tell_and_feed_it(endless_web: Web, tmp_
     assert added.code == 0
     assert 0 < before.facts["pages"] < after.facts["pages"] <= crawl.facts["pages"]
     assert after.facts["hosts"] == before.facts["hosts"] + 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_crawl_without_a_standard_stream_is_a_crawl(closed: str, tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "1", "--pages", "20") as web:
+        said = ended(started(*web.crawl(tmp_path / "c", "--pages", "3"), before=("sh", "-c", f'"$@" {closed}', "sh")))
+
+    assert said.code == 0
+    assert lycosa("status", tmp_path / "c", "--json").facts["pages"] == 3
+    assert ended(started("urls", tmp_path / "c", before=("sh", "-c", f'"$@" {closed}', "sh"))).code == 0

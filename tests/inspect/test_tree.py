@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lycosa.api.crawl import Crawl
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import HostRow, Origin, UrlRow, UrlState, pack_host
-from lycosa.inspect import Branch, open_to_read, url_tree
+from lycosa.inspect import Branch, known_urls, open_to_read, url_tree
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
@@ -199,3 +199,19 @@ def test_tree_beside_a_running_crawl_counts_what_is_committed(tmp_path: Path) ->
     assert 0 < seen[0].done < result.stats.pages
     assert seen[0].queued > 0
     assert seen[0].known == sum(branch.known for branch in seen[1:]) < result.stats.known
+
+
+def test_what_waits_at_a_host_that_was_given_up_has_failed(tmp_path: Path) -> None:
+    with CollectionStore.create(tmp_path / "c") as made:
+        fill(made, URLS)
+        batch, gone = Batch(), url_key("https://other.co.uk/q?")
+        batch.put(Family.HOST, gone[: gone.index(b"\0", 2)], pack_host(HostRow(queued=1, gave_up="no-such-host")))
+        made.state.write(batch)
+
+        root = url_tree(made, rows=0)[0]
+        failed, queued = (set(known_urls(made.state, in_state=each)) for each in ("failed", "queued"))
+
+        assert (root.queued, root.failed) == (2, 2)
+        assert failed == {"https://other.co.uk/q?", "https://example.org/docs/api/v1/two"}
+        assert len(queued) == 2
+        assert "https://other.co.uk/q?" in known_urls(made.state, in_state="failed")

@@ -8,6 +8,7 @@ collector looks less often from here on: what is imported stays.
 import gc
 import os
 import signal
+import sys
 
 INTERRUPTED = 130
 
@@ -17,11 +18,26 @@ COLLECTOR_PACE = (100_000, 50, 1000)
 
 def prepare() -> None:
     """Called first of all. Where Ctrl-C is ignored, as for a shell script's jobs in the background, it stays so."""
+    _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     gc.set_threshold(*COLLECTOR_PACE)
     # NumPy's library of linear algebra, which nothing here calls, would start a thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that is closed (`2>&-`) leads nowhere from here on: else the next file that is opened, one of a
+    collection maybe, would have its number, and get what is said on it."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - for all of the command
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def raise_on_interrupt() -> None:

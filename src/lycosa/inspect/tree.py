@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.frontier import KEY_END, UrlState, state_of
+from lycosa.frontier import KEY_END, UrlState, state_of, unpack_host
 from lycosa.learning import ancestors
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State
@@ -73,7 +73,7 @@ def url_tree(collection: CollectionStore, text: str = "", *, depth: int | None =
         rows_of_part = chain.from_iterable(
             collection.state.walk(Family.URL, start, key_prefix_end(start)) for start in part.starts
         )
-        root, kept = _count(rows_of_part, part.start, depth=depth, rows=rows)
+        root, kept = _count(_states(collection.state, rows_of_part), part.start, depth=depth, rows=rows)
         if root.known:
             return list(_in_order(root, kept, part.words))
     return [_branch(_Folder(b""), parts[0].words, level=0)]
@@ -110,20 +110,34 @@ def _domain(state: State, host: str, key: bytes) -> Subtree:
     return Subtree(host, b"", [key + KEY_END for key in hosts if key.startswith(site[BUCKET_BYTES:], BUCKET_BYTES)])
 
 
+def _states(state: State, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, int]]:
+    """The states of URLs in the order of their keys. What waits at a host that was given up has failed."""
+    start, has_failed = b"", False
+    for key, row in pairs:
+        found = state_of(row)
+        if found == UrlState.QUEUED:
+            if not start or not key.startswith(start):
+                start = key[: key.index(KEY_END, BUCKET_BYTES) + 1]
+                packed = state.get(Family.HOST, start[:-1])
+                has_failed = packed is not None and bool(unpack_host(packed).gave_up)
+            found = UrlState.FAILED if has_failed else found
+        yield key, found
+
+
 def _count(
-    pairs: Iterable[tuple[bytes, bytes]], start: bytes, *, depth: int | None, rows: int
+    states: Iterable[tuple[bytes, int]], start: bytes, *, depth: int | None, rows: int
 ) -> tuple[_Folder, list[_Folder]]:
-    """The folder of all rows, whose keys start with `start`, and the heaviest folders in it."""
+    """The folder of all URLs, whose keys start with `start`, and the heaviest folders in it."""
     opened = [inner := _Folder(start)]
     kept: list[_Folder] = []
-    for key, row in pairs:
+    for key, state in states:
         if not key.startswith(inner.key) or _folder_end(key, len(inner.key)):
             while not key.startswith(opened[-1].key):
                 _close(opened, kept, rows)
             while (depth is None or len(opened) <= depth) and (end := _folder_end(key, len(opened[-1].key))):
                 opened.append(_Folder(key[:end]))
             inner = opened[-1]
-        inner.counts[state_of(row)] += 1
+        inner.counts[state] += 1
     while len(opened) > 1:
         _close(opened, kept, rows)
     return opened[0], kept
@@ -208,7 +222,7 @@ class KnownUrls:
         found = parse_url(url)
         key = url_key(found.href) if found else b""
         row = self._state.get(Family.URL, key) if key.startswith(tuple(self._starts)) else None
-        return row is not None and state_of(row) in self._wanted
+        return row is not None and bool(list(self._chosen([(key, row)])))
 
     def __iter__(self) -> Iterator[str]:
         return map(url_from_key, self._keys())
@@ -266,15 +280,21 @@ class KnownUrls:
         for low, high in self._ranges(start, end):
             at, read = low, _READ_FIRST
             while pairs := self._state.scan(Family.URL, at, high, limit=read):
-                yield from (key for key, row in pairs if state_of(row) in self._wanted)
+                yield from self._chosen(pairs)
                 at, read = pairs[-1][0] + b"\0", _READ
 
     def _keys_back(self, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[bytes]:
         for low, high in reversed(self._ranges(start, end)):
             at, read = high, _READ_FIRST
             while pairs := self._state.scan_back(Family.URL, low, at, limit=read):
-                yield from (key for key, row in pairs if state_of(row) in self._wanted)
+                yield from self._chosen(pairs)
                 at, read = pairs[-1][0], _READ
+
+    def _chosen(self, pairs: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
+        """The keys of those in a wanted state."""
+        if len(self._wanted) == len(UrlState):
+            return (key for key, _ in pairs)
+        return (key for key, state in _states(self._state, pairs) if state in self._wanted)
 
     def _count(self, start: bytes, end: bytes) -> int:
         if len(self._wanted) < len(UrlState):
