@@ -58,16 +58,16 @@ def ended(process: subprocess.Popen[str]) -> Said:
     return Said(process.returncode, out, err)
 
 
-def lycosa(*words: str | Path, **variables: str) -> Said:
+def lycosa(*words: str | Path, given: str = "", **variables: str) -> Said:
     """The command in this process, which costs no start: for all that is not about signals and limits of a process.
-    `variables` are those of Lycosa in its environment."""
+    `given` stands on its standard input; `variables` are those of Lycosa in its environment."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LYCOSA_")}
     environment |= variables
     main = importlib.import_module("lycosa.cli.commands").main
     pace, code = gc.get_threshold(), 0
     with (
-        mock.patch.multiple(sys, argv=["lycosa", *map(str, words)], stdout=out, stderr=err),
+        mock.patch.multiple(sys, argv=["lycosa", *map(str, words)], stdin=io.StringIO(given), stdout=out, stderr=err),
         mock.patch.dict(os.environ, environment, clear=True),
     ):
         try:

@@ -1,8 +1,8 @@
 """The code blocks of the documentation, and the commands in them.
 
-A block is fenced or indented by four spaces. `sh`, `console` and `python` blocks are run; what cannot be run in a test
-has the comment `<!-- not run: REASON -->` before it. A line of a block is a command if it begins with a program's name;
-what stands behind two spaces or more, or behind a #, explains it.
+A block is fenced or indented by four spaces. Blocks of `sh`, `console`, `python` and `sql` are run; what cannot be run
+in a test has the comment `<!-- not run: REASON -->` before it. A line of a block is a command if it begins with a
+program's name; what stands behind two spaces or more, or behind a #, explains it.
 """
 
 import re
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).parents[2]
-RUN = ("sh", "console", "python")
+RUN = ("sh", "console", "python", "sql")
+PROGRAMS = {"lycosa", "make", "pip", "python", "curl", "wb-manager"}
 MARK = re.compile(r"<!-- not run: (.+?) -->")
 QUOTED = r"'[^']*'|\"[^\"]*\""
 COMMAND = re.compile(rf"(?:{QUOTED}|\\.|[^'\"\\\s]|\s(?!\s|#))+")
@@ -31,6 +32,12 @@ class Block(NamedTuple):
     @property
     def is_run(self) -> bool:
         return self.language in RUN and not self.reason
+
+    @property
+    def is_of_commands(self) -> bool:
+        """Whether it begins with one, so that a reader would type it in."""
+        words = self.text.removeprefix("$ ").split(maxsplit=1)
+        return bool(words) and words[0] in PROGRAMS
 
     def commands(self) -> Iterator[str]:
         """Its commands, without prompts and explanations."""

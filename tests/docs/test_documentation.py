@@ -10,16 +10,20 @@ import importlib
 import inspect
 import io
 import re
+import shlex
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import typer
 
+from proof import registry
 from tests.cli.command import lycosa
 from tests.docs.blocks import OPERATORS, REPOSITORY, Block, blocks, pages, words_of
-from tests.docs.example_site import replace_the_web
+from tests.docs.example_site import SITE, replace_the_web
 
 FROM_NOTHING = ("README.md", "docs/tour.md", "docs/howto/")
 ENDLESS = {"serve", "replay", "watch", "shell", "simweb", "demo"}  # they run until they are stopped, or ask for input
@@ -66,20 +70,35 @@ def test_documented_commands_have_the_options_they_are_given(page: str) -> None:
 
 
 def test_every_command_stands_in_a_block_whose_language_says_whether_it_is_run() -> None:
-    howto = [b for b in BLOCKS if b.page.startswith(("docs/tour.md", "docs/howto/"))]
-    silent = [
-        f"{b.page}:{b.line}" for b in howto if not b.language and any(c.startswith("lycosa ") for c in b.commands())
-    ]
-    assert howto and not silent, f"use ```sh, ```console or ```python, or say <!-- not run: REASON -->: {silent}"
+    written = [b for b in BLOCKS if not b.page.startswith(("docs/results/", "docs/commands.md"))]  # not by programs
+    silent = [f"{b.page}:{b.line}" for b in written if not b.language and b.is_of_commands]
+    assert written and not silent, f"use ```sh, ```console or ```python, or say <!-- not run: REASON -->: {silent}"
+
+
+def test_make_is_told_what_it_knows() -> None:
+    said = re.findall(r"(?:`|^ *)(make [a-z][^`\n#…]+)", "".join(page.read_text() for page in pages()), re.MULTILINE)
+    assert len(said) > 50
+    for command in said:
+        check_target(shlex.split(re.split(r"  +", command)[0]))
+
+
+def test_toml_of_the_documentation_is_toml() -> None:
+    found = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
+    assert found and all(found)
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    into = tmp_path_factory.mktemp("docs") / "my-crawl"
+    """A crawl of the site in which a price has changed since."""
+    folder = tmp_path_factory.mktemp("docs")
+    battery = shutil.copytree(SITE, folder / "site") / "shop" / "battery.html"
     with pytest.MonkeyPatch.context() as patch:
         replace_the_web(patch)
-        assert lycosa("crawl", "https://example.org", "--into", into, LYCOSA_DELAY_S="0").code == 0
-    return into
+        patch.chdir(folder)
+        assert lycosa("crawl", "https://example.org", "--into", "my-crawl", LYCOSA_DELAY_S="0").code == 0
+        battery.write_text(battery.read_text().replace("2400.00", "2150.00"))
+        assert lycosa("recrawl", "my-crawl", "--all", LYCOSA_DELAY_S="0").code == 0
+    return folder / "my-crawl"
 
 
 @pytest.mark.slow
@@ -89,6 +108,7 @@ def test_documented_page_runs_from_top_to_bottom(
 ) -> None:
     replace_the_web(monkeypatch)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     shutil.copytree(REPOSITORY / "docs" / "site", tmp_path / "docs" / "site")
     if not page.startswith(FROM_NOTHING):
@@ -97,8 +117,11 @@ def test_documented_page_runs_from_top_to_bottom(
     for block in RUNNING[page]:
         if block.language in ("python", "toml") and (file := re.match(r"# (\S+\.(?:py|toml))\n", block.text)):
             Path(file[1]).write_text(block.text)
+            monkeypatch.delitem(sys.modules, Path(file[1]).stem, raising=False)  # that of another page
         elif block.is_run and block.language == "python":
             run_python(block, names)
+        elif block.is_run and block.language == "sql":
+            run_command(f"{page}:{block.line}", shlex.join(["lycosa", "sql", "my-crawl", block.text]))
         elif block.is_run:
             for command in block.commands():
                 said = run_command(f"{page}:{block.line}", command)
@@ -119,14 +142,46 @@ def run_command(place: str, command: str) -> str:
     """Runs a line of a shell: `lycosa` in this process, what stands behind it and a few other programs in a shell."""
     words = words_of(command)
     rest = command_behind(command)
+    if words[0] in NOT_HERE:
+        NOT_HERE[words[0]](words)
+        return ""
+    if words[:3] == ["python", "-m", "lycosa"]:
+        words = words[2:]
     if words[0] != "lycosa":
         assert words[0] in SHELL, f"{place}: {command}: mark it with <!-- not run: REASON -->"
         return in_shell(place, command)
-    if words[1] in ENDLESS or ("--keep-fresh" in words and "--time" not in words):
+    if {"--keep-fresh", "--time"} & {*words} == {"--keep-fresh"} or (words[1] in ENDLESS and "-c" not in words):
+        parse(words[1:])
         return ""
-    said = lycosa(*words[1:], LYCOSA_DELAY_S="0")
+    given, rest = given_to(rest)
+    words = [part for word in words for part in (sorted(map(str, Path().glob(word))) if "warc/*" in word else [word])]
+    said = lycosa(*words[1:], given=given, LYCOSA_DELAY_S="0")
     assert said.code == 0, f"{place}: {command}: {said.err}"
     return in_shell(place, f"cat {rest}", said.out) if rest else said.out
+
+
+def check_extras(words: list[str]) -> None:
+    """What pip installs in the book are other packages, or extras of this one."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    for extra in re.findall(r"lycosa\[(.+?)\]", " ".join(words)):
+        assert {*extra.split(",")} <= {*project["optional-dependencies"]}, words
+
+
+def check_target(words: list[str]) -> None:
+    """What make is told: a target, and names of experiments and benchmarks."""
+    _, target, *values = words
+    assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE), words
+    for name in [value.removeprefix("NAME=") for value in values if value.startswith("NAME=")]:
+        assert name in {"all", "X", *registry.names(target), *registry.SCENARIOS}, words
+
+
+NOT_HERE = {"pip": check_extras, "make": check_target}  # these install, or take long: what they are told is looked at
+
+
+def given_to(rest: str) -> tuple[str, str]:
+    """The text that a command is given by <, and what stands behind it apart from that."""
+    file = re.search(r"(?:^| )< (\S+)", rest)
+    return (Path(file[1]).read_text(), rest.replace(file[0], "").strip()) if file else ("", rest)
 
 
 def command_behind(command: str) -> str:
