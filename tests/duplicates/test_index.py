@@ -1,6 +1,7 @@
 """The index of SimHashes: it finds exactly what a comparison of all with all finds, from disk as well."""
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from lycosa.duplicates import KnownTexts, SimHashIndex
 from lycosa.duplicates import index as indexing
 from lycosa.duplicates.index import Hashes, near_among, unpacked
+from tests.resident import needs_smaps, resident_bytes
 
 
 def some_hashes(count: int, seed: int = 1) -> Hashes:
@@ -117,3 +119,37 @@ def test_index_with_segments_asked_for_nothing_answers_nothing(tmp_path: Path) -
     index.add(some_hashes(40))
     assert [len(column) for column in index.near(some_hashes(0).reshape(0, 2))] == [0, 0, 0]
     assert KnownTexts(tmp_path).originals([]) == []
+
+
+@needs_smaps
+@pytest.mark.parametrize(("most", "stays"), [(0, False), (1 << 30, True)])
+def test_large_index_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, stays: bool
+) -> None:
+    monkeypatch.setattr(indexing, "MOST_RESIDENT_BYTES", most)
+    hashes = some_hashes(160)
+    index = SimHashIndex(tmp_path)
+    index.add(hashes)
+
+    index.near(hashes[:20])
+
+    assert [bool(resident_bytes(path)) for path in tmp_path.glob("*.texts")].count(stays) > 1
+
+
+def test_look_up_among_many_of_one_template_takes_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of their four blocks are the same, and so each is compared with all."""
+    monkeypatch.setattr(indexing, "MOST_IN_SEGMENT", 1 << 20)
+    entry = some_hashes(1)
+    index = SimHashIndex(tmp_path)
+    index.add(np.repeat(entry, 1_296, axis=0))
+    asked = np.repeat(entry ^ np.array([0xFFFF, 0], np.uint64), 60, axis=0)
+
+    tracemalloc.start()
+    found = index.near(asked)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(found.asked) == 0
+    assert most < 8_000_000

@@ -24,6 +24,7 @@ from lycosa.graph.index import (
 )
 from lycosa.graph.segments import Segment
 from tests.effort import bounded
+from tests.resident import needs_smaps, resident_bytes
 
 URLS = [f"https://h{n % 4}.example/p{n}" for n in range(12)]
 WORDS = ["", "home", "next page", "größer", "x" * 200]
@@ -199,6 +200,16 @@ def test_segment_with_a_flipped_bit_is_built_anew(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="damaged"):
             LinkIndex.open(tmp_path)
     assert LinkWriter.open(tmp_path).covered == 0
+
+
+@needs_smaps
+def test_segment_that_is_only_opened_is_not_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.links"
+    segments.write_segment(path, from_pages(site(15_000, 34)))
+    opened = Segment.open(path)
+    assert resident_bytes(path) < path.stat().st_size / 2
+    assert int(opened.counts(opened.targets).sum()) == opened.links
+    assert resident_bytes(path) > path.stat().st_size / 2
 
 
 def test_damaged_frame_says_so() -> None:

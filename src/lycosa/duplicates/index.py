@@ -15,6 +15,8 @@ begins anew. Called by `KnownTexts` and by `clusters`.
               tables begins (4 bytes each) · numbers of entries in the order of the tables (64 bytes an entry)
 """
 
+import mmap
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +31,8 @@ MOST_NEWEST = 256
 MERGED_AT_ONCE = 4
 MOST_IN_SEGMENT = 524_288  # 43 MB; to merge them takes a fifth of a second
 MOST_IN_PART = 1_024
-MOST_COMPARED = 500_000  # entries at a time, some 30 MB
+MOST_COMPARED = 65_536  # entries at a time, some 5 MB
+MOST_RESIDENT_BYTES = 32 << 20  # of segments; where there are more, what a look-up has read does not stay in memory
 _MAGIC = b"lycosaNT"
 _HEADER_BYTES = 16
 _BLOCKS = 64 // BLOCK_BITS
@@ -39,6 +42,7 @@ _ENDING, _NEWEST = ".texts", "newest.hashes"
 
 Hashes = npt.NDArray[np.uint64]  # a row each: bits, unsure bits
 Numbers = npt.NDArray[np.int64]
+Values = npt.NDArray[np.uint16]  # of blocks
 
 
 class NearPairs(NamedTuple):
@@ -76,15 +80,13 @@ def _part_bits(count: int) -> int:
     return min(BLOCK_BITS, max(_LEAST_PART_BITS, count.bit_length()))
 
 
-def _parts(hashes: Hashes) -> list[Numbers]:
+def _parts(hashes: Hashes) -> Iterator[Values]:
     """Under which values of each block SimHashes stand: four numbers each."""
-    found = list[Numbers]()
     for block in range(_BLOCKS):
-        values = (hashes >> np.uint64(block * BLOCK_BITS)).astype(np.uint16).astype(np.int64)
+        values = (hashes >> np.uint64(block * BLOCK_BITS)).astype(np.uint16)
         value, mask = values[:, 0] & ~values[:, 1], values[:, 1]
-        low = mask & -mask
-        found.append(np.stack((value, value | low, value | (mask ^ low), value | mask), axis=1))
-    return found
+        low = mask & (~mask + np.uint16(1))
+        yield np.stack((value, value | low, value | (mask ^ low), value | mask), axis=1)
 
 
 class _Segment:
@@ -92,7 +94,9 @@ class _Segment:
 
     def __init__(self, path: Path, first: int) -> None:
         self.path, self.first = path, first
-        data = np.asarray(np.memmap(path, np.uint8, "r"))
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        data = np.frombuffer(self._map, np.uint8)
         self.count = int(data[8:_HEADER_BYTES].view("<u8")[0]) if len(data) > _HEADER_BYTES else -1
         self._bits = _part_bits(self.count)
         starts_bytes = 4 * ((_BLOCKS << self._bits) + 1)
@@ -103,10 +107,19 @@ class _Segment:
         self.hashes = hashes.view("<u8").reshape(-1, 2)
         self._starts, self._entries = starts.view("<u4"), entries.view("<u4")
 
-    def near(self, hashes: Hashes, values: Numbers) -> NearPairs:
+    @property
+    def size_bytes(self) -> int:
+        return len(self._map)
+
+    def release(self) -> None:
+        """Has what was read of the file leave the memory of the process; the system may keep it."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def near(self, hashes: Hashes, values: Values) -> NearPairs:
         """The entries that are near each of these, which stand under 16 `values` each, four a block."""
         tables = np.repeat(np.arange(_BLOCKS) << self._bits, _FORMS)
-        parts = (values >> (BLOCK_BITS - self._bits)) + tables
+        parts = (values >> np.uint16(BLOCK_BITS - self._bits)) + tables
         starts, ends = self._starts[parts].astype(np.int64), self._starts[parts + 1].astype(np.int64)
         counts = np.minimum(ends - starts, MOST_IN_PART)
         starts = ends - counts  # the newest
@@ -184,11 +197,17 @@ class SimHashIndex:
         """The entries that are near each of these, which may be none."""
         if not len(hashes):
             return near_among(hashes, hashes)
-        values = np.concatenate(_parts(hashes), axis=1)
+        values = np.concatenate(list(_parts(hashes)), axis=1)
         found = [segment.near(hashes, values) for segment in self._segments]
+        self._release()
         newest = near_among(hashes, self._newest[: self._newest_count])
         found.append(newest._replace(entry=newest.entry + self._written))
         return _joined(found)
+
+    def _release(self) -> None:
+        if sum(segment.size_bytes for segment in self._segments) > MOST_RESIDENT_BYTES:
+            for segment in self._segments:
+                segment.release()
 
     def entries(self, numbers: Numbers) -> Hashes:
         """The entries with these numbers."""
@@ -235,7 +254,7 @@ class SimHashIndex:
     def _write(self, hashes: Hashes) -> None:
         bits, counts, entries = _part_bits(len(hashes)), list[Numbers](), list[npt.NDArray[np.uint32]]()
         for values in _parts(hashes):
-            keys = (values >> (BLOCK_BITS - bits)).astype(np.uint16).ravel()  # which are sorted in linear time
+            keys = (values >> np.uint16(BLOCK_BITS - bits)).ravel()  # which are sorted in linear time
             counts.append(np.bincount(keys, minlength=1 << bits))
             entries.append((np.argsort(keys, kind="stable") // _FORMS).astype("<u4"))  # the newest are last
         starts = np.concatenate(([0], *counts)).cumsum()

@@ -78,7 +78,10 @@ def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
 def _is_whole(data: mmap.mmap, sections: Mapping[str, NDArray[Any]]) -> bool:
     if DIGEST not in sections or len(data) > CHECKED_BYTES:  # of an earlier version, or merged long ago
         return True
-    return xxhash.xxh3_64_intdigest(memoryview(data)[:-8]) == int(sections[DIGEST][0])
+    digest = xxhash.xxh3_64_intdigest(memoryview(data)[:-8])
+    if hasattr(mmap, "MADV_DONTNEED"):  # a crawl opens all of them and asks them nothing
+        data.madvise(mmap.MADV_DONTNEED)
+    return digest == int(sections[DIGEST][0])
 
 
 def unfolded(steps: I64, sizes: I64) -> I64:
