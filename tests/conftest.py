@@ -18,6 +18,12 @@ settings.load_profile("unhurried")
 BESIDE = Path(__file__).parents[2] / "shared" / "conformance"
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes that are no short text do not name a test: gzip has the time in it, so that two workers would call the same
+    test by two names."""
+    return argname if isinstance(val, bytes) and not (len(val) < 40 and val.isascii()) else None
+
+
 @pytest.fixture(scope="session")
 def conformance() -> Path:
     """The conformance data beside the repository, or where LYCOSA_CONFORMANCE says."""
