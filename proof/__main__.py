@@ -87,6 +87,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
         only=[name.strip() for name in options.only.split(",") if name.strip()],
         kind=options.kind,
         minutes=options.minutes,
+        former=report.former_tables(folder, experiment.name, seed=options.seed, quick=options.quick) if folder else (),
     )
     try:
         written = report.publish(result, folder) if folder is not None else []

@@ -130,12 +130,14 @@ class Run:
         runs: int = 1,
         chosen: tuple[str, ...] = (),
         minutes: float | None = None,
+        former: tuple[ResultTable, ...] = (),
     ) -> None:
         self.seed = seed
         self.quick = quick
         self.runs = runs
         self.chosen = chosen
         self.minutes = minutes  # how long each part of a campaign takes; None: as long as it thinks right
+        self.former = former  # what the run before it reported, with the same seed, where its results go
         self._view = view
         self._settings: dict[str, Cell] = {}
         self._figures: dict[str, Figure] = {}
@@ -260,6 +262,7 @@ def perform(
     only: Sequence[str] = (),
     kind: str = "lab",
     minutes: float | None = None,
+    former: tuple[ResultTable, ...] = (),
 ) -> ExperimentResult:
     """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
     wanted = {name.lower() for name in only}
@@ -268,7 +271,7 @@ def perform(
         raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
     chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
     times = runs or (1 if quick else experiment.runs)
-    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes)
+    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes, former=former)
     started_s, load = time.perf_counter(), os.getloadavg()[0]
     with redirect_stdout(sys.stderr):
         experiment.run(run)

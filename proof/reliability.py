@@ -27,8 +27,8 @@ runs with the tests. The figures below are what the commands printed; the comman
 | [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
-`make chaos` and `make fuzz` go on where they were interrupted (`.proof/`), and end there with fewer `--runs` or
-`--minutes`.
+`make chaos` goes on where it was interrupted (`.proof/`), and ends there with fewer `--runs`. `make fuzz` goes on from
+its results: the minutes of several sessions add up.
 
 A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
 the kill. When the disk is full a

@@ -79,9 +79,32 @@ def check_can_publish(folder: Path) -> None:
         raise SettingsError(f"results cannot go to {folder}: {standing} may not be written to")
 
 
+class _Published(msgspec.Struct):
+    """What is read of a result's file."""
+
+    seed: int
+    tables: tuple[ResultTable, ...]
+
+
+def former_tables(folder: Path, name: str, *, seed: int, quick: bool) -> tuple[ResultTable, ...]:
+    """The tables of the results of this name and seed that stand in the folder; none where there are no such."""
+    path = folder / f"{_stem(name, quick=quick)}.json"
+    try:
+        former = msgspec.json.decode(path.read_bytes(), type=_Published)
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.DecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}; move it away to begin anew") from error
+    return former.tables if former.seed == seed else ()
+
+
+def _stem(name: str, *, quick: bool) -> str:
+    return name + (".quick" if quick else "")
+
+
 def publish(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write the files and say which; `StoreError` if the disk refuses."""
-    stem = result.experiment.name + (".quick" if result.quick else "")
+    stem = _stem(result.experiment.name, quick=result.quick)
     pictures: dict[str, bytes] = {}
     if charts := result.findings.charts:
         pictures = dict(zip(("svg", "png"), draw.picture(charts, name=result.experiment.name), strict=True))

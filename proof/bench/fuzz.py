@@ -1,10 +1,13 @@
 """Random input for everything that reads what others wrote: a result or a documented error, soon, in bounded memory.
 
 `markup` asks whether the native kernel and its twin make the same page of random markup: tags that nest badly, odd
-attributes. Real pages hardly ever have such markup; `equality` compares those. The other parts are the targets of
-`ground/fuzz_targets.py`, each for so many minutes of CPU time (`--minutes`), so that a busy machine tries no less. A
-seed is another lot: the same seed and number make the same input. What is done is remembered: the same command goes
-on where it was interrupted, or ends there with fewer `--minutes`. Called by `make fuzz`.
+attributes. Real pages hardly ever have such markup; `equality` compares those. The others are the targets of
+`ground/fuzz_targets.py`. Each is tried for so many minutes of CPU time (`--minutes`), so that a busy machine tries no
+less. A seed is another lot: the same seed and number make the same input.
+
+The results are what is remembered: a campaign goes on from those that `--out` has of the same seed, and one that is
+interrupted (Ctrl-C, SIGTERM) reports what it has done. A target of which something was found begins anew, with the
+input that was found, so that what is mended is tried again. Called by `make fuzz`.
 """
 
 import base64
@@ -15,21 +18,23 @@ import traceback
 
 import msgspec
 
+from lycosa.errors import MissingExtra
+from lycosa.web import native
 from proof import Bar, Experiment, Run
-from proof.bench.equality import compare, document_of
+from proof.bench.equality import difference, document_of
 from proof.ground.commands import memory_mb
-from proof.ground.fuzz_input import FuzzTarget, mutated
+from proof.ground.fuzz_input import FuzzTarget
 from proof.ground.fuzz_targets import TARGETS
-from proof.ground.ledger import Ledger
 
 MARKUP = "markup"
-MUTATIONS, QUICK_MUTATIONS = 300_000, 5_000
 MINUTES, QUICK_MINUTES = 10.0, 0.02
 SLICE_MINUTES = 0.5
 SLOW_S = 1.0  # CPU time for one input
 HANG_S = 30.0  # CPU time after which an input is given up
 MOST_FOUND = 5  # of a target: they are mostly the same
 FOUND, SLOW, GROWN = "undocumented errors", "inputs that took over a second", "most memory that a target came to hold"
+LEAST = "least minutes of a target"
+COLUMNS = ("target", "minutes", "inputs", "refused as documented", "found", "slowest ms", "MB more")
 
 _HOLDERS = (
     "html head body div p span b i a table tbody tr td th caption colgroup ul ol li dl dt dd h1 h3 main form select "
@@ -52,9 +57,8 @@ _TEXTS = (
 )  # fmt: skip
 
 
-def mutation(seed: int) -> bytes:
+def mutation(chance: random.Random) -> bytes:
     """A document of a few dozen tokens: tags that nest badly, attributes, references."""
-    chance = random.Random(seed)
     parts = ["<!doctype html>"] if chance.random() < 0.5 else []
     names = chance.sample(_HOLDERS, chance.randint(2, 8)) if chance.random() < 0.7 else _HOLDERS
     for _ in range(chance.randint(1, 40)):
@@ -84,18 +88,25 @@ def mutation(seed: int) -> bytes:
     return body
 
 
+def _same_pages(data: bytes) -> None:
+    assert not (found := difference(document_of(data))), f"kernel and twin differ in {', '.join(found)}"
+
+
+ALL = {MARKUP: FuzzTarget(_same_pages, (b"<p>x",), (), make=mutation), **TARGETS}
+
+
 class FuzzSlice(msgspec.Struct, frozen=True):
     """What came of a target in some minutes of CPU time: inputs, errors that are not documented (with their input, in
     base64), and cost."""
 
     name: str
-    cpu_minutes: float
-    inputs: int
-    refused: int
-    found: list[str]
-    slow: list[str]
-    slowest_s: float
-    grown_mb: float
+    cpu_minutes: float = 0.0
+    inputs: int = 0
+    refused: int = 0
+    found: list[str] = []
+    slow: list[str] = []
+    slowest_s: float = 0.0
+    grown_mb: float = 0.0
 
     def plus(self, later: "FuzzSlice") -> "FuzzSlice":
         return FuzzSlice(
@@ -106,7 +117,7 @@ class FuzzSlice(msgspec.Struct, frozen=True):
             self.found + later.found,
             self.slow + later.slow,
             max(self.slowest_s, later.slowest_s),
-            self.grown_mb + later.grown_mb,
+            max(self.grown_mb, later.grown_mb),
         )
 
 
@@ -127,7 +138,7 @@ def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float, *, first: i
     former = signal.signal(signal.SIGVTALRM, _hangs)
     try:
         while (time.process_time() - began < seconds or not inputs) and len(found) < MOST_FOUND:
-            data = mutated(target, random.Random(f"{seed} {name} {first + inputs}"))
+            data = target.input(random.Random(f"{seed} {name} {first + inputs}"))
             inputs += 1
             signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)
             started = time.thread_time()
@@ -155,69 +166,92 @@ def _place(error: Exception) -> str:
 
 
 def measure(run: Run) -> None:
+    if MARKUP in run.chosen and native() is None:
+        raise MissingExtra.of("native", what="the comparison of the kernels")
     minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
-    names = [name for name in run.chosen if name != MARKUP]
-    if names:
-        run.setting("minutes of CPU time a target", minutes)
-        _report(run, list(campaign(run, names, minutes).values()))
-    else:
-        for figure in (FOUND, SLOW, GROWN):
-            run.leave_out(figure, "--only")
-    if MARKUP in run.chosen:
-        count = QUICK_MUTATIONS if run.quick else MUTATIONS
-        numbers = range(run.seed * MUTATIONS, run.seed * MUTATIONS + count)
-        compare(run, "mutations", ((f"mutation {number}", document_of(mutation(number))) for number in numbers))
-    else:
-        run.leave_out("mutations that differ", "--only")
+    run.setting("minutes of CPU time a target", minutes)
+    results = former_results(run)
+    try:
+        campaign(run, results, minutes)
+    except (KeyboardInterrupt, SystemExit):
+        run.say("interrupted: the results have what was done, and the same command goes on from there")
+    _report(run, results)
 
 
-def campaign(run: Run, names: list[str], minutes: float) -> dict[str, FuzzSlice]:
-    """All targets by turns, a slice each, until every one had its minutes: what is interrupted has tried all alike."""
-    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick, names)
+def former_results(run: Run) -> dict[str, FuzzSlice]:
+    """What a campaign goes on from, by target; what something was found of begins anew."""
     results: dict[str, FuzzSlice] = {}
-    for part in ledger.parts:
-        results[part.name] = results[part.name].plus(part) if part.name in results else part
-    with run.progress(len(names), "targets") as step:
-        step.advance(sum(_is_done(results.get(name), minutes) for name in names))
-        while left := [name for name in names if not _is_done(results.get(name), minutes)]:
-            name = min(left, key=lambda name: results[name].cpu_minutes if name in results else 0.0)
-            former = results.get(name)
-            seconds = 60 * min(SLICE_MINUTES, minutes - (former.cpu_minutes if former else 0.0))
-            part = fuzzed(name, TARGETS[name], run.seed, seconds, first=former.inputs if former else 0)
-            ledger.add(part)
-            results[name] = former.plus(part) if former else part
-            step.advance(_is_done(results[name], minutes))
-            for sentence in (*part.found, *part.slow):
-                run.say(f"{name}: {sentence}")
-    ledger.close()
+    for table in run.former:
+        for row in (dict(zip(table.columns, row, strict=True)) for row in table.rows):
+            name, minutes, inputs, refused, found, slowest_ms, grown_mb = (row.get(column, 0) for column in COLUMNS)
+            if name in ALL and not found:
+                results[str(name)] = FuzzSlice(
+                    str(name),
+                    float(minutes),
+                    int(inputs),
+                    int(refused),
+                    slowest_s=float(slowest_ms) / 1000,
+                    grown_mb=float(grown_mb),
+                )
     return results
 
 
-def _is_done(result: FuzzSlice | None, minutes: float) -> bool:
-    return result is not None and (result.cpu_minutes >= minutes or len(result.found) >= MOST_FOUND)
+def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float) -> None:
+    """All targets by turns, a slice each, until every one had its minutes: what is interrupted has tried all alike. The
+    results have each slice as soon as it is over."""
+    grown_mb = dict.fromkeys(run.chosen, 0.0)
+
+    def done(name: str) -> float:
+        return results[name].cpu_minutes if name in results else 0.0
+
+    def is_done(name: str) -> bool:
+        return done(name) >= minutes or (name in results and len(results[name].found) >= MOST_FOUND)
+
+    with run.progress(len(run.chosen), "targets") as step:
+        step.advance(sum(map(is_done, run.chosen)))
+        while left := [name for name in run.chosen if not is_done(name)]:
+            name = min(left, key=done)
+            former = results.get(name, FuzzSlice(name))
+            seconds = 60 * min(SLICE_MINUTES, minutes - former.cpu_minutes)
+            part = fuzzed(name, ALL[name], run.seed, seconds, first=former.inputs)
+            grown_mb[name] += part.grown_mb
+            results[name] = former.plus(msgspec.structs.replace(part, grown_mb=grown_mb[name]))
+            step.advance(is_done(name))
+            for sentence in (*part.found, *part.slow):
+                run.say(f"{name}: {sentence}")
 
 
-def _report(run: Run, results: list[FuzzSlice]) -> None:
-    columns = ["target", "minutes", "inputs", "refused as documented", "slowest ms", "MB more"]
-    run.table(
-        columns,
-        [
-            (r.name, round(r.cpu_minutes, 2), r.inputs, r.refused, round(1000 * r.slowest_s, 1), round(r.grown_mb, 1))
-            for r in sorted(results, key=lambda r: list(TARGETS).index(r.name))
-        ],
-    )
-    run.figure(FOUND, sum(len(each.found) for each in results))
-    run.figure(SLOW, sum(len(each.slow) for each in results))
-    run.figure(GROWN, max(each.grown_mb for each in results), "MB")
+def _report(run: Run, results: dict[str, FuzzSlice]) -> None:
+    tried = [results[name] for name in ALL if name in results]
+    rows = [
+        (
+            each.name,
+            round(each.cpu_minutes, 2),
+            each.inputs,
+            each.refused,
+            len(each.found) + len(each.slow),
+            round(1000 * each.slowest_s, 1),
+            round(each.grown_mb, 1),
+        )
+        for each in tried
+    ]
+    run.table(COLUMNS, rows)
+    run.figure(FOUND, sum(len(each.found) for each in tried))
+    run.figure(SLOW, sum(len(each.slow) for each in tried))
+    run.figure(GROWN, max((each.grown_mb for each in tried), default=0.0), "MB")
+    if run.quick or len(tried) < len(ALL):
+        run.leave_out(LEAST, "a quick run" if run.quick else "--only")
+    else:
+        run.figure(LEAST, min(each.cpu_minutes for each in tried))
 
 
 EXPERIMENT = Experiment(
     name="fuzz",
     summary="random input for all that reads what others wrote; the native kernel and its twin make the same page",
     run=measure,
-    choices=(MARKUP, *TARGETS),
+    choices=tuple(ALL),
     bars=(
-        Bar("same pages", "mutations that differ", "<=", 0),
+        Bar("long enough", LEAST, ">=", MINUTES),
         Bar("a result or a documented error", FOUND, "<=", 0),
         Bar("soon", SLOW, "<=", 0),
         Bar("bounded", GROWN, "<=", 200),

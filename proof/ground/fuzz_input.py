@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 
 class FuzzTarget(NamedTuple):
-    """A reader of foreign bytes. `errors` are those that are documented."""
+    """A reader of foreign bytes. `errors` are those that are documented; `make` makes an input in its own way."""
 
     check: Callable[[bytes], object]
     samples: tuple[bytes, ...]
     words: tuple[bytes, ...]
     errors: tuple[type[Exception], ...] = ()
+    make: Callable[[random.Random], bytes] | None = None
+
+    def input(self, chance: random.Random) -> bytes:
+        return mutated(self, chance) if self.make is None else self.make(chance)
 
 
 _ODD = (

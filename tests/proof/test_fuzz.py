@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from proof import report
 from proof.bench import fuzz
-from proof.bench.fuzz import fuzzed
+from proof.bench.fuzz import FuzzSlice, fuzzed
 from proof.experiment import perform
 from proof.ground.fuzz_input import FuzzTarget
 from proof.ground.fuzz_targets import TARGETS
@@ -36,12 +37,44 @@ def test_input_that_was_found_gives_a_result_or_a_documented_error(what: str) ->
 
 
 @pytest.mark.slow
-def test_every_target_holds_in_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where its ledger goes
+def test_every_target_holds_in_a_short_run() -> None:
     result = perform(
         fuzz.EXPERIMENT, view=ProgressSteps(io.StringIO()), seed=5, quick=True, only=list(TARGETS), minutes=0.004
     )
     assert result.held, result.verdicts
+
+
+def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: dict[str, list[int]] = {"url": [], "robots": []}
+
+    def tried(name: str, _target: FuzzTarget, _seed: int, seconds: float, *, first: int) -> FuzzSlice:
+        begun[name].append(first)
+        found = ["KeyError"] if name == "url" and not first else []
+        return FuzzSlice(name, seconds / 60, inputs=10, refused=1, found=found, slowest_s=0.2, grown_mb=5.0)
+
+    def session(minutes: float) -> dict[str, tuple[float, int, int, int]]:
+        former = report.former_tables(tmp_path, "fuzz", seed=1, quick=False)
+        view = ProgressSteps(io.StringIO())
+        result = perform(fuzz.EXPERIMENT, view=view, only=["url", "robots"], minutes=minutes, former=former)
+        report.publish(result, tmp_path)
+        return {row[0]: row[1:5] for row in result.findings.tables[0].rows}  # type: ignore[misc]
+
+    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    assert session(0.5) == {"url": (0.5, 10, 1, 1), "robots": (0.5, 10, 1, 0)}
+    assert session(1.0) == {"url": (1.0, 20, 2, 1), "robots": (1.0, 20, 2, 0)}
+    assert begun == {"url": [0, 0, 10], "robots": [0, 10]}  # what something was found of is tried again
+    assert report.former_tables(tmp_path, "fuzz", seed=2, quick=False) == ()
+
+
+def test_campaign_that_is_interrupted_reports_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(name: str, *_: object, **__: object) -> FuzzSlice:
+        if name == "robots":
+            raise KeyboardInterrupt
+        return FuzzSlice(name, 0.5, inputs=10)
+
+    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    result = perform(fuzz.EXPERIMENT, view=ProgressSteps(io.StringIO()), only=["url", "robots"])
+    assert [row[:3] for row in result.findings.tables[0].rows] == [("url", 0.5, 10)]
 
 
 def test_campaign_sees_errors_and_slow_inputs(monkeypatch: pytest.MonkeyPatch) -> None:

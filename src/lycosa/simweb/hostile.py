@@ -317,8 +317,9 @@ PAGE = """\
 A crawler reads input from everyone. `lycosa simweb hostile` serves a web of hosts that mean harm, on loopback, each
 with one way to do it, so that a crawler can be held against all of them:
 
-```
-lycosa simweb hostile --port 8800 --dns-port 8853
+<!-- not run: serves until it is stopped; tests/simweb does it -->
+```sh
+lycosa simweb hostile --port 8800 --dns-port 8853 &
 lycosa crawl http://gzip-bomb.hostile:8800/ --into out --dns 127.0.0.1:8853 --allow-private 127.66.0.0/16
 ```
 
