@@ -110,7 +110,7 @@ def test_counts_of_status_add_up_to_those_of_the_tree(crawled: Path) -> None:
 
 def test_progress_of_the_index_says_what_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
     view = IndexingProgress()
-    view._next = 0.0
+    view._next_s = 0.0
     view(200, 860)
     assert capsys.readouterr().err.startswith("indexing: 200 of 860 URLs, ")
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lycosa.cli.progress import LINE_S, REDRAW_S, LineView, SilentView, TerminalView, drawing, line_of, view_on
+from lycosa.cli.progress import LineView, SilentView, TerminalView, drawing, line_of, view_on
+from lycosa.cli.wording import LINE_S, REDRAW_S
 from lycosa.crawl.stats import CrawlStats, Retry, SlowHost
 
 BUSY = CrawlStats(

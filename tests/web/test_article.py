@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from lycosa.errors import MissingExtra, SettingsError
 from lycosa.export.format import make_format
 from lycosa.web import article, extract_article, extract_readable
+from lycosa.web.reader_process import borrowed
 
 WORDS = "The council has agreed on a plan for the river, and work on the new bridge begins in spring next year. "
 PAGE = f"""<html><head><title>Bridge</title></head><body><div class=top><a href=/>Home</a> <a href=/news>News</a></div>
@@ -22,7 +22,8 @@ PAGE = f"""<html><head><title>Bridge</title></head><body><div class=top><a href=
 def reader() -> object:
     pytest.importorskip("trafilatura")
     yield
-    article._reader().close()
+    with borrowed(article.ArticleProcess) as reader:
+        reader.close()
 
 
 @pytest.mark.slow  # the library takes a second to start
@@ -53,7 +54,7 @@ def test_article_with_few_of_the_words_of_a_page_is_a_part_of_it(
 ) -> None:
     text = " ".join(["word"] * words)
     exchange = partial(_answer, json.dumps({"text": text, "markdown": text}))
-    monkeypatch.setattr(article, "_reader", lambda: SimpleNamespace(exchange=exchange, close=lambda: None))
+    monkeypatch.setattr(article.ArticleProcess, "exchange", lambda self, asked, take: exchange(asked, take))
 
     found = extract_article(PAGE, url="https://a.example/x", content_type="text/html")
 

@@ -5,7 +5,6 @@ It reads the committed state beside a running crawl, or without one.
 
 import csv
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated
@@ -14,12 +13,11 @@ import msgspec
 import typer
 
 from lycosa.cli.options import CommandTable, Folder
-from lycosa.cli.wording import count, counted, note, printable
+from lycosa.cli.wording import ProgressLine, count, counted, note, printable
 from lycosa.duplicates import DuplicatePage, Relation, duplicate_pages
 from lycosa.errors import SettingsError
 from lycosa.inspect import open_to_read, safe_cell
 
-PROGRESS_S = 1.0
 WRITTEN_AT_ONCE = 1_000
 _MARKS = {Relation.EXACT: "=", Relation.NEAR: "~"}
 
@@ -65,21 +63,12 @@ def duplicates(
         note(f"{into} has no {'such ' if host or relation else ''}copies")
 
 
-class _ReadingProgress:
-    """Says on a terminal how many rows were read, once a second."""
-
-    def __init__(self) -> None:
-        self._said_s, self._is_shown = time.monotonic(), False
+class _ReadingProgress(ProgressLine):
+    """How many rows were read."""
 
     def __call__(self, pages: int) -> None:
-        if sys.stderr.isatty() and time.monotonic() - self._said_s >= PROGRESS_S:
-            self._said_s, self._is_shown = time.monotonic(), True
-            sys.stderr.write(f"\r{count(pages)} URLs read ")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._is_shown:
-            sys.stderr.write("\n")
+        if self.is_due:
+            self.draw(f"reading: {count(pages)} URLs")
 
 
 def _first_clusters(pages: Iterable[DuplicatePage], most: int) -> Iterator[DuplicatePage]:

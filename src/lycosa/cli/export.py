@@ -5,13 +5,12 @@ The options of single formats come from the table of formats (`lycosa.export.OPT
 
 import inspect
 import sys
-import time
 from typing import Annotated, Any
 
 import typer
 
 from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, asked_fields
-from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
+from lycosa.cli.wording import ProgressLine, count, counted, duration, note, printable, rate, say_json, size
 from lycosa.export import (
     FORMATS,
     OPTIONS,
@@ -24,8 +23,6 @@ from lycosa.export import (
 )
 from lycosa.web import Purpose, format_date
 
-LINE_S = 5.0
-REDRAW_S = 0.25
 STANDARD = "standard output"
 SELECTING, OF_FORMATS = "Which pages", "Options of some formats"
 WIDEST = max(map(len, FORMATS))
@@ -219,27 +216,12 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
         note(f"{count(report.unread)} {are} left out, since their records cannot be read")
 
 
-class ExportView:
-    """A line on standard error now and then; in a terminal the same line."""
-
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._next = time.monotonic() + (REDRAW_S if self._is_terminal else LINE_S)
-        self._has_drawn = False
+class ExportView(ProgressLine):
+    """How far an export is."""
 
     def __call__(self, progress: ExportProgress) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + (REDRAW_S if self._is_terminal else LINE_S)
-        line = progress_line(progress)
-        self._has_drawn = self._is_terminal
-        print(f"\r{line}\x1b[K" if self._is_terminal else line, file=sys.stderr, end="" if self._is_terminal else "\n")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._has_drawn:
-            print("\r\x1b[K", file=sys.stderr, end="", flush=True)
+        if self.is_due:
+            self.draw(progress_line(progress))
 
 
 def progress_line(progress: ExportProgress) -> str:

@@ -12,10 +12,9 @@ import typer
 
 from lycosa.cli.options import AsJson, CommandTable
 from lycosa.cli.search import IndexingProgress
-from lycosa.cli.wording import count, counted, duration, most_first, note, printable, rate, say_json, size
+from lycosa.cli.wording import ProgressLine, count, counted, duration, most_first, note, printable, rate, say_json, size
 from lycosa.importing import ImportProgress, ImportResult, import_archives
 
-PROGRESS_S = 1.0
 PROBLEMS_SHOWN = 20
 
 app = CommandTable()
@@ -44,7 +43,9 @@ def import_(
     fetched. What is damaged, or no capture of a page, is named or counted, and everything else is imported. After a
     kill the same command goes on where it was; files that are given again are not imported twice.
     """
-    found = import_archives(archives, into, progress=_Meter())
+    line = _ImportLine()
+    found = import_archives(archives, into, progress=line)
+    line.end()
     if index:
         from lycosa.search import update_index  # lazy: tantivy, only with --index
 
@@ -57,28 +58,24 @@ def import_(
         _show(found, into)
 
 
-class _Meter:
-    """A line on a terminal that says how far the import is."""
+class _ImportLine(ProgressLine):
+    """How far an import is: it reads first, and then imports."""
 
     def __init__(self) -> None:
-        self._began = self._imports_since = time.monotonic()
-        self._next = self._began + PROGRESS_S
-        self._is_shown, self._first_done = sys.stderr.isatty(), -1
+        super().__init__()
+        self._imports_since, self._first_done = 0.0, -1
 
     def __call__(self, now: ImportProgress) -> None:
         if now.total and self._first_done < 0:
             self._imports_since, self._first_done = time.monotonic(), now.done
-        is_over = bool(now.total) and now.done >= now.total
-        if not self._is_shown or (time.monotonic() < self._next and not is_over):
+        if not self.is_due:
             return
-        self._next = time.monotonic() + PROGRESS_S
         if not now.total:
-            line = f"reading: {counted(now.records, 'record')}, {size(now.read_bytes)}"
-        else:
-            per_s = (now.done - self._first_done) / max(time.monotonic() - self._imports_since, 1e-9)
-            left = f", {duration((now.total - now.done) / per_s)} left" if per_s and not is_over else ""
-            line = f"importing: {count(now.done)} of {counted(now.total, 'capture')}, {rate(per_s)} a second{left}"
-        print(f"\r\x1b[K{line}", end="\n" if is_over else "", file=sys.stderr, flush=True)
+            self.draw(f"reading: {counted(now.records, 'record')}, {size(now.read_bytes)}")
+            return
+        per_s = (now.done - self._first_done) / max(time.monotonic() - self._imports_since, 1e-9)
+        left = f", {duration((now.total - now.done) / per_s)} left" if per_s and now.done < now.total else ""
+        self.draw(f"importing: {count(now.done)} of {counted(now.total, 'capture')}, {rate(per_s)}/s{left}")
 
 
 def _show(found: ImportResult, into: Path) -> None:

@@ -11,16 +11,24 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
+from lycosa.cli.wording import (
+    LINE_S,
+    REDRAW_S,
+    count,
+    counted,
+    duration,
+    fit,
+    most_first,
+    printable,
+    rate,
+    reason,
+    size,
+)
 from lycosa.crawl import CrawlStats, Retry
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# A log of an hour's crawl stays readable.
-LINE_S = 5.0
-# A drawing costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
-REDRAW_S = 0.25
 LABEL_COLUMNS = 9
 SLOW_S = 1.0  # a host that answers sooner is not worth a line
 UTF_8 = "utf-8"

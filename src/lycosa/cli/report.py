@@ -5,7 +5,6 @@ something was found that it names.
 """
 
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from typing import Annotated
 import typer
 
 from lycosa.cli.options import CommandTable, Folder
-from lycosa.cli.wording import count, counted, note, printable, rate
+from lycosa.cli.wording import ProgressLine, count, counted, note, printable
 from lycosa.report import (
     ReportComparison,
     Severity,
@@ -25,7 +24,6 @@ from lycosa.report import (
     write_report,
 )
 
-PROGRESS_S = 1.0
 EXAMPLES = 3  # pages of a finding that the summary names
 FINDINGS = 1  # the exit code where --fail-on found something
 
@@ -131,24 +129,9 @@ def _say(line: str) -> None:
     print(newline + printable(line.lstrip("\n"), sys.stdout.encoding))
 
 
-class _ReportProgress:
-    """A line on standard error now and then; in a terminal the same line."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._next = self._began + PROGRESS_S
-        self._has_drawn = False
+class _ReportProgress(ProgressLine):
+    """How far the reading of a collection is."""
 
     def __call__(self, done: int, pages: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + PROGRESS_S
-        line = f"reading: {count(done)} of {count(pages)} pages, {rate(done / max(0.001, now - self._began))}/s"
-        self._has_drawn = sys.stderr.isatty()
-        start, end = ("\r", "") if self._has_drawn else ("", "\n")
-        print(f"{start}{line}", file=sys.stderr, end=end, flush=True)
-
-    def end(self) -> None:
-        if self._has_drawn:
-            print(file=sys.stderr)
+        if self.is_due:
+            self.draw(f"reading: {count(done)} of {count(pages)} pages, {self.pace(done)}")

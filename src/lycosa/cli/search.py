@@ -6,14 +6,13 @@ They work beside a running crawl or without one. A search updates the index firs
 import re
 import sys
 import textwrap
-import time
 from typing import Annotated, TextIO
 
 import msgspec
 import typer
 
 from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, asked_fields
-from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
+from lycosa.cli.wording import ProgressLine, count, counted, duration, note, printable, say_json, size
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect import page_of, size_words
 from lycosa.search import (
@@ -33,7 +32,6 @@ from lycosa.search import (
 )
 from lycosa.web import MediaKind, can_read_pdf, media_kind, read_pdf
 
-PROGRESS_S = 1.0
 ROWS = 10
 SNIPPET_COLUMNS = 100
 AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
@@ -236,26 +234,10 @@ def index(
     )
 
 
-class IndexingProgress:
-    """A line on standard error now and then; in a terminal the same line."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._next = self._began + PROGRESS_S
-        self._has_drawn = False
+class IndexingProgress(ProgressLine):
+    """How far the search index is."""
 
     def __call__(self, done: int, pages: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + PROGRESS_S
-        of = f" of {count(max(done, pages))}" if pages else ""
-        line = f"indexing: {count(done)}{of} URLs, {rate(done / max(0.001, now - self._began))}/s"
-        self._has_drawn = sys.stderr.isatty()
-        print(
-            f"\r{line}" if self._has_drawn else line, file=sys.stderr, end="" if self._has_drawn else "\n", flush=True
-        )
-
-    def end(self) -> None:
-        if self._has_drawn:
-            print(file=sys.stderr)
+        if self.is_due:
+            of = f" of {count(max(done, pages))}" if pages else ""
+            self.draw(f"indexing: {count(done)}{of} URLs, {self.pace(done)}")

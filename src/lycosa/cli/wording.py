@@ -1,8 +1,9 @@
 """How the command line writes for people: numbers and times as everywhere (`lycosa.wording`), reasons, lines that fit,
-and only what the terminal can show.
+how far a long command is, and only what the terminal can show.
 """
 
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
@@ -12,6 +13,10 @@ from lycosa.wording import counted as counted
 from lycosa.wording import duration as duration
 from lycosa.wording import rate as rate
 from lycosa.wording import size as size
+
+# In a terminal; a drawing of a crawl costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
+REDRAW_S = 0.25
+LINE_S = 5.0  # elsewhere: the log of an hour stays readable
 
 
 def count(number: int) -> str:
@@ -59,3 +64,33 @@ def say_json(value: object, *, stream: TextIO | None = None) -> None:
 def note(text: str) -> None:
     """A line beside the answer, on standard error."""
     print(text, file=sys.stderr)
+
+
+class ProgressLine:
+    """How far a long command is, on standard error: a line that is drawn again in a terminal, elsewhere one now and
+    then. A command derives its own, which draws when `is_due`."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._every_s = REDRAW_S if self._is_terminal else LINE_S
+        self._began_s = time.monotonic()
+        self._next_s = self._began_s + self._every_s
+        self._has_drawn = False
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._next_s
+
+    def pace(self, done: int) -> str:
+        """How much was done in a second, since the beginning."""
+        return f"{rate(done / max(0.001, time.monotonic() - self._began_s))}/s"
+
+    def draw(self, line: str) -> None:
+        self._next_s, self._has_drawn = time.monotonic() + self._every_s, self._is_terminal
+        start, end = ("\r", "\x1b[K") if self._is_terminal else ("", "\n")
+        print(f"{start}{line}", file=sys.stderr, end=end, flush=True)
+
+    def end(self) -> None:
+        """Makes room for what the command says."""
+        if self._has_drawn:
+            print("\r\x1b[K", file=sys.stderr, end="", flush=True)

@@ -26,8 +26,7 @@ class KnownTexts:
 
     def originals(self, hashes: Sequence[bytes]) -> list[int]:
         """For each SimHash the bits of the known one that it is nearest to; 0 where its text is new, which is known
-        from
-        now on."""
+        from now on."""
         found = [0] * len(hashes)
         if self._index is None:
             return found

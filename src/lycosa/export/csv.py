@@ -2,8 +2,8 @@
 content. Several values of a field stand below each other in one cell.
 
 As RFC 4180 has it: UTF-8, lines end with CR LF, cells with commas, quotes or newlines are quoted. A cell that a
-spreadsheet would take for a formula gets an apostrophe in front, whatever page it came from; so does one that begins
-with a tab or a newline. NUL and lone surrogates become U+FFFD.
+spreadsheet would take for a formula gets an apostrophe in front (`inspect.safe_cell`). NUL and lone surrogates become
+U+FFFD.
 """
 
 import csv
@@ -13,14 +13,12 @@ from collections.abc import Iterable, Sequence
 from lycosa.export.format import ExportFormat, ExportSource
 from lycosa.export.jsonl import clean_text, content_of
 from lycosa.export.output import Output
-from lycosa.inspect import StoredPage
+from lycosa.inspect import StoredPage, safe_cell
 from lycosa.web import FieldValue
 
 COLUMNS = (
     "url", "status", "fetched", "content_type", "title", "language", "depth", "bytes", "duplicate_of", "preferences",
 )  # fmt: skip
-# What a spreadsheet reads as a formula, as OWASP lists it, and the same letters in full width.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class CsvTable(ExportFormat):
@@ -63,7 +61,7 @@ def _cell(value: FieldValue | None) -> str:
 
 def csv_line(cells: Iterable[str | int]) -> bytes:
     """A line of a table, in which no cell is a formula."""
-    return csv_lines([[safe_cell(cell) if isinstance(cell, str) else cell for cell in cells]])
+    return csv_lines([[text_cell(cell) if isinstance(cell, str) else cell for cell in cells]])
 
 
 def csv_lines(rows: Iterable[Sequence[str | int]]) -> bytes:
@@ -73,7 +71,6 @@ def csv_lines(rows: Iterable[Sequence[str | int]]) -> bytes:
     return lines.getvalue().encode()
 
 
-def safe_cell(text: str) -> str:
+def text_cell(text: str) -> str:
     """The text as a cell that is never a formula and always UTF-8."""
-    text = clean_text(text.replace("\0", "\ufffd"))
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return safe_cell(clean_text(text.replace("\0", "\ufffd")))

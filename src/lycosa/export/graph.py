@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from lycosa.export.csv import csv_line, csv_lines, safe_cell
+from lycosa.export.csv import csv_line, csv_lines, text_cell
 from lycosa.export.format import ExportFormat, ExportSource
 from lycosa.export.jsonl import clean_text
 from lycosa.export.output import Output, OutputFailed
@@ -105,7 +105,7 @@ class _EdgeTable:
     def edges(self, edges: Iterable[Edge]) -> None:
         if self._is_csv:
             # URLs are safe in any table; the last cell is an anchor, or a number.
-            self._out.write(csv_lines([(*edge[:-1], safe_cell(edge[-1])) for edge in edges]))
+            self._out.write(csv_lines([(*edge[:-1], text_cell(edge[-1])) for edge in edges]))
         else:
             self._out.write("".join(f"{edge[0]}\t{edge[1]}\n" for edge in edges).encode())
 

@@ -1,6 +1,6 @@
 """Cells of CSV files that come from the web: no spreadsheet takes them for a formula.
 
-Used by whatever writes CSV: `lycosa urls`, `lycosa sql`, exports and reports.
+Used by whatever writes CSV: `lycosa urls`, `sql` and `duplicates`, exports and reports.
 """
 
 _STARTS = frozenset("=+-@\t\r\n|%＝＋－＠")  # of formulas, commands and their full-width spellings

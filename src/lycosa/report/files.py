@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import SettingsError, storage_error
+from lycosa.inspect import safe_cell
 from lycosa.report.compare import ReportComparison
 from lycosa.report.making import FindingRow, SiteReport
 from lycosa.report.page import html_pieces
@@ -19,7 +20,6 @@ from lycosa.web import format_timestamp
 
 FOLDER_FILES = ("report.html", "findings.csv", "report.json")
 COLUMNS = ("finding", "severity", "page", "target", "words", "detail")
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_report(report: SiteReport, out: Path, comparison: ReportComparison | None = None) -> list[Path]:
@@ -72,11 +72,6 @@ def csv_pieces(report: SiteReport, comparison: ReportComparison | None = None) -
                 buffer.seek(0)
                 buffer.truncate()
     yield buffer.getvalue()
-
-
-def safe_cell(text: str) -> str:
-    """A cell that a spreadsheet shows as text, whatever it begins with."""
-    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def json_pieces(report: SiteReport, comparison: ReportComparison | None = None) -> Iterator[str]:

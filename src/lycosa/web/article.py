@@ -6,12 +6,9 @@ article, where that takes more than `SECONDS`, and where it has so few of the wo
 for all of it (`LEAST_SHARE`). Called for `--extractor article`; never by a crawl or the search index.
 """
 
-import atexit
 import importlib.util
 import json
-import os
 import re
-from threading import Lock
 
 import msgspec
 
@@ -21,7 +18,7 @@ from lycosa.web.document import Readable
 from lycosa.web.media import SNIFF_BYTES, identify_media
 from lycosa.web.page import charset_of, has_main_text
 from lycosa.web.readable import extract_readable
-from lycosa.web.reader_process import ReaderLimits, ReaderProcess
+from lycosa.web.reader_process import ReaderLimits, ReaderProcess, borrowed
 
 MEMORY_BYTES = 2 << 30  # of address space
 SECONDS = 10.0  # for one page; most take 40 ms
@@ -56,8 +53,8 @@ def extract_article(body: bytes, *, url: str, content_type: str | None = None) -
     found: dict[str, str] = {}
     html = to_utf8(body, charset_of(body, media)).decode("utf-8", "replace")
     asked = json.dumps({"url": url, "html": html}).encode()
-    with _lock:
-        _reader().exchange(asked, lambda kind, value: found.update(json.loads(value)))
+    with borrowed(ArticleProcess) as reader:
+        reader.exchange(asked, lambda kind, value: found.update(json.loads(value)))
     if not found.get("text") or _word_count(found["text"]) < LEAST_SHARE * _word_count(whole.text):
         return whole
     return msgspec.structs.replace(whole, text=found["text"], markdown=found["markdown"])
@@ -65,14 +62,3 @@ def extract_article(body: bytes, *, url: str, content_type: str | None = None) -
 
 def _word_count(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
-
-
-_lock = Lock()
-_readers: dict[int, ArticleProcess] = {}  # by process: a fork must not use the pipes of its parent
-
-
-def _reader() -> ArticleProcess:
-    if (reader := _readers.get(os.getpid())) is None:
-        reader = _readers[os.getpid()] = ArticleProcess()
-        atexit.register(reader.close)
-    return reader

@@ -6,19 +6,16 @@ Nothing raises on any bytes; without the extra a document has no text. Called by
 somebody asks for the text of a document; never by a crawl.
 """
 
-import atexit
 import importlib.util
 import json
-import os
 import re
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import msgspec
 
 from lycosa.web.date import iso_date
-from lycosa.web.reader_process import ReaderLimits, ReaderProcess
+from lycosa.web.reader_process import ReaderLimits, ReaderProcess, borrowed
 
 MEMORY_BYTES = 1 << 30  # of address space; a large document takes 100 MB
 SECONDS = 15.0  # for one document; a page takes a millisecond
@@ -60,8 +57,8 @@ def read_pdf(body: bytes) -> PdfText:
     """What a PDF document says."""
     if not can_read_pdf():
         return PdfText(error="its reader is not installed")
-    with _lock:
-        return _reader().read(body)
+    with borrowed(PdfProcess) as reader:
+        return reader.read(body)
 
 
 class PdfProcess(ReaderProcess):
@@ -88,17 +85,6 @@ class PdfProcess(ReaderProcess):
         if error := self.exchange(body, take):
             found["error"] = error
         return _text_of(found)
-
-
-_lock = Lock()
-_readers: dict[int, PdfProcess] = {}  # by process: a fork must not use the pipes of its parent
-
-
-def _reader() -> PdfProcess:
-    if (reader := _readers.get(os.getpid())) is None:
-        reader = _readers[os.getpid()] = PdfProcess()
-        atexit.register(reader.close)
-    return reader
 
 
 def _text_of(found: dict[str, Any]) -> PdfText:

@@ -7,15 +7,18 @@ a kind (1 byte), a length (4 bytes) and a value; the frame `E` is the last of an
 counts.
 """
 
+import atexit
 import os
 import select
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
+from typing import NamedTuple, TypeVar
 
 _CHUNK = 1 << 20
 _FRAME = struct.Struct(">cI")
@@ -119,6 +122,22 @@ class ReaderProcess:
                 if pipe is not None:
                     pipe.close()
             process.wait()
+
+
+Reader = TypeVar("Reader", bound=ReaderProcess)
+_borrowing = Lock()
+_readers: dict[tuple[type, int], ReaderProcess] = {}  # by process: a fork must not use the pipes of its parent
+
+
+@contextmanager
+def borrowed(kind: type[Reader]) -> Iterator[Reader]:
+    """The reader of a kind that this process has, for one document at a time. Its child ends with this process."""
+    with _borrowing:
+        reader = _readers.get((kind, os.getpid()))
+        if not isinstance(reader, kind):
+            reader = _readers[kind, os.getpid()] = kind()
+            atexit.register(reader.close)
+        yield reader
 
 
 def _wait(descriptor: int, event: int, ends_s: float) -> None:
