@@ -9,11 +9,12 @@ itself takes of the processors stands beside it. The large collection has ten mi
 """
 
 import contextlib
+import random
 import shutil
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPException
 from pathlib import Path
 from statistics import median
@@ -21,13 +22,13 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lycosa.crawl import Totals, counts_row
-from lycosa.frontier import UrlRow, UrlState
+from lycosa.frontier import UrlRow, UrlState, pack_host, unpack_host
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, PageRow, pack_row
 from lycosa.version import __version__
-from lycosa.web import split_url, url_key
+from lycosa.web import Robots, split_url, url_key
 from proof import Bar, Experiment, Run
-from proof.bench.frontier import FrontierFeed, url_of
+from proof.bench.frontier import WORDS, FrontierFeed, url_of
 from proof.ground.commands import cpu_s, run_command, scratch
 from proof.ground.peers import CACHE
 from proof.ground.servers import Nginx, live_page
@@ -181,6 +182,9 @@ def make_large(run: Run, path: Path, urls: int) -> None:
         for start in range(queued, urls, A_PART):
             collection.commit(fetched_pages(start, start + A_PART))
             step.advance(A_PART)
+        rows = list(collection.state.walk(Family.HOST))
+        for start in range(0, len(rows), A_COMMIT):
+            collection.commit(asked_hosts(rows[start : start + A_COMMIT]))
         batch = Batch()
         totals = Totals(pages=urls - queued, known=urls + HOSTS, queued=queued + HOSTS, hosts=HOSTS)
         batch.put(*counts_row(totals))
@@ -196,6 +200,22 @@ def fetched_pages(first: int, last: int) -> Batch:
         row = PageRow(status=200, fetched_s=1.8e9 + number / 1_000, essence="text/html", size_bytes=9_000, took_ms=80)
         batch.put(Family.URL, key, url_row)
         batch.put(Family.PAGE, key, pack_row(row))
+    return batch
+
+
+def asked_hosts(rows: Iterable[tuple[bytes, bytes]]) -> Batch:
+    """The rows of hosts, as they are when some of their pages were fetched and their robots.txt was read."""
+    batch = Batch()
+    for key, packed in rows:
+        row = unpack_host(packed)
+        chance = random.Random(key)
+        row.requests = row.pages = chance.randrange(1, 1_000)
+        row.bytes, row.seconds = row.pages * 9_000, row.pages * chance.uniform(0.02, 2.0)
+        row.first_asked, row.last_asked = 1.8e9, 1.8e9 + chance.uniform(1e3, 1e4)
+        row.address = f"192.0.2.{chance.randrange(256)}"
+        rules = tuple(f"/{word}/*" for word in WORDS[: chance.randrange(len(WORDS))])
+        row.robots = Robots("lycosa", disallow=rules, crawl_delay_s=chance.choice((None, 1.0, 5.0)))
+        batch.put(Family.HOST, key, pack_host(row))
     return batch
 
 

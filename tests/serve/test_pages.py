@@ -14,7 +14,7 @@ import pytest
 from lycosa.api import Collection
 from lycosa.api.crawl import Crawl
 from lycosa.crawl import CrawlStats, Sample
-from lycosa.inspect import open_to_read, stats_of
+from lycosa.inspect import NAME_COLUMNS, open_to_read, stats_of
 from lycosa.serve.live import chart_points
 from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.pages import HOST_COLUMNS, changed_words
@@ -145,6 +145,9 @@ def test_hosts_are_found_and_sorted(client: Client) -> None:
 def test_hosts_are_sorted_by_every_column_that_is_shown(column: str, client: Client) -> None:
     there, back = (client.get(f"/api/v1/hosts?sort={column}{up}").facts["hosts"] for up in ("", "&up=1"))
     assert {host["host"] for host in there} == {host["host"] for host in back}
+    if column not in NAME_COLUMNS:
+        values = [-1 if host[column] is None else host[column] for host in there]
+        assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +22,19 @@ from lycosa.cli.wording import count, counted, duration, note, printable, reason
 from lycosa.cluster import lost_shards
 from lycosa.errors import MissingExtra, SettingsError, StoreError
 from lycosa.graph import LinkView, Ranked, links_of, rank_hosts, rank_pages, ranked_pages
-from lycosa.inspect import HostView, asked_url, explain_url, open_to_read, settings_of, stats_of, url_tree, url_view
-from lycosa.inspect import hosts as host_views
+from lycosa.inspect import (
+    HostColumn,
+    HostTable,
+    HostView,
+    asked_url,
+    explain_url,
+    host_views,
+    open_to_read,
+    settings_of,
+    stats_of,
+    url_tree,
+    url_view,
+)
 
 ROWS = 50
 
@@ -102,7 +112,17 @@ class HostOrder(StrEnum):
     NAME = "name"
 
 
-_FIELDS = {HostOrder.ERRORS: "failed", HostOrder.MEAN: "mean_s", HostOrder.DELAY: "delay_s", HostOrder.TIME: "time_s"}
+_COLUMNS: dict[HostOrder, HostColumn] = {
+    HostOrder.PAGES: "pages",
+    HostOrder.QUEUED: "queued",
+    HostOrder.ERRORS: "failed",
+    HostOrder.RETRIES: "retries",
+    HostOrder.BYTES: "bytes",
+    HostOrder.MEAN: "mean_s",
+    HostOrder.DELAY: "delay_s",
+    HostOrder.TIME: "time_s",
+    HostOrder.NAME: "host",
+}
 
 
 @app.command()
@@ -121,11 +141,7 @@ def hosts(
     use of its content.
     """
     with open_to_read(into) as collection:
-        rows = host_views(collection)
-        if sort is HostOrder.NAME:
-            rows = iter(sorted(rows, key=lambda row: row.host.partition("://")[2].split(".")[::-1]))
-        else:
-            rows = iter(sorted(rows, key=attrgetter(_FIELDS.get(sort, sort.value)), reverse=True))
+        rows = host_views(collection, HostTable(collection).find(sort=_COLUMNS[sort]))
         if json:
             for row in rows:
                 say_json(row)

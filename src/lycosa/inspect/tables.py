@@ -15,8 +15,8 @@ from lycosa.crawl import extractor_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.graph import outgoing_links
 from lycosa.inspect.changes import ChangeFilter, ChangeView, all_changes
+from lycosa.inspect.host_table import HostView, hosts
 from lycosa.inspect.pages import StoredPage, StoredPages
-from lycosa.inspect.status import HostView, hosts
 from lycosa.inspect.urls import KnownUrl, url_batches
 from lycosa.records import Family
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, WarcLocation, unpack_page, warc_path

@@ -17,12 +17,11 @@ from pydantic import BaseModel, Field
 from lycosa.cluster import require_whole_collection
 from lycosa.crawl import Action, Inbox, log_added, log_order, refuse_forgotten, refuse_private, steer
 from lycosa.errors import SettingsError
-from lycosa.inspect import KnownUrlFilter, latest_events
+from lycosa.inspect import HostColumn, KnownUrlFilter, latest_events
 from lycosa.serve.live import Broadcast, chart_points, status_facts
 from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
-    HostSort,
     change_list,
     change_page,
     copies_of,
@@ -123,7 +122,7 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
 
     @get("/hosts")
     def hosts(
-        q: Text = "", sort: HostSort = "pages", up: bool = False, offset: Offset = 0, limit: Limit = 100
+        q: Text = "", sort: HostColumn = "pages", up: bool = False, offset: Offset = 0, limit: Limit = 100
     ) -> Response:
         """Hosts by name, sorted by a column."""
         return _reply(host_list(source, words=q, sort=sort, up=up, offset=offset, limit=limit))

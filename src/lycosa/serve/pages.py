@@ -18,14 +18,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from lycosa.errors import SettingsError
-from lycosa.inspect import HostView, KnownUrlFilter, latest_events
+from lycosa.inspect import NAME_COLUMNS, HostColumn, HostView, KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.live import LATEST_EVENTS, status_facts
 from lycosa.serve.problems import add_problems, plain_text
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import (
-    BY_NAME,
-    HostSort,
     SettingView,
     change_list,
     change_page,
@@ -46,7 +44,7 @@ from lycosa.wording import duration, rate, size
 
 ROWS = 50
 RESULTS = 10
-HOST_COLUMNS: dict[HostSort, str] = {
+HOST_COLUMNS: dict[HostColumn, str] = {
     "host": "host",
     "pages": "pages",
     "queued": "queued",
@@ -179,7 +177,7 @@ def _add_crawl_pages(app: FastAPI, source: CollectionSource, pages: PageRenderer
     def hosts(q: str = "", sort: str = "pages", up: bool = False, offset: int = 0) -> Response:
         column: Any = sort if sort in HOST_COLUMNS else "pages"
         found = host_list(source, words=q, sort=column, up=up, offset=max(offset, 0), limit=ROWS)
-        values = {"q": q, "sort": column, "up": up, "columns": HOST_COLUMNS, "by_name": BY_NAME, "rows": ROWS}
+        values = {"q": q, "sort": column, "up": up, "columns": HOST_COLUMNS, "by_name": NAME_COLUMNS, "rows": ROWS}
         return pages.render("hosts.html", found=found, **values)
 
     @app.get("/host", include_in_schema=False)

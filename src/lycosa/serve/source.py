@@ -14,7 +14,7 @@ from typing import TypeVar
 from lycosa.api import Collection
 from lycosa.crawl import CrawlStats, Sample, is_crawled, load_timeline
 from lycosa.errors import NoPage, SettingsError
-from lycosa.inspect import HostView
+from lycosa.inspect import HostTable
 from lycosa.serve.kept import Kept, SlowAnswers
 from lycosa.settings import CrawlSettings, merge, settings_of_folder
 from lycosa.store import CollectionStore, JoinedCollection, is_collection, shard_paths
@@ -34,7 +34,7 @@ class CollectionSource:
         self._readers: LifoQueue[Collection | None] = LifoQueue()
         for _ in range(READERS):
             self._readers.put(None)
-        self._hosts = Kept(lambda: self.ask(lambda collection: list(collection.hosts())), for_s=HOSTS_FOR_S)
+        self._hosts = Kept(lambda: self.ask(lambda collection: HostTable(collection.store())), for_s=HOSTS_FOR_S)
         self._timeline = Kept(self._read_timeline, for_s=TIMELINE_FOR_S)
         self.slow = SlowAnswers()
 
@@ -117,6 +117,6 @@ class CollectionSource:
             stores = store.shards if isinstance(store, JoinedCollection) else [store]
             return [load_timeline(each.state).samples for each in stores]
 
-    def hosts(self) -> list[HostView]:
+    def hosts(self) -> HostTable:
         """Every host, as it was some seconds ago."""
         return self._hosts.value()

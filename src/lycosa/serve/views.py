@@ -4,9 +4,8 @@ Views are records or plain values that become JSON; the pages render the same on
 be is a `SettingsError`, and becomes an answer with status 400 or 404.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby, islice
-from math import inf
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from lycosa.graph import Ranked, UrlLinks, host_links, rank_pages, ranked_pages
 from lycosa.inspect import (
     Branch,
     ChangeView,
+    HostColumn,
     HostTimeline,
     HostView,
     KnownUrlFilter,
@@ -30,6 +30,7 @@ from lycosa.inspect import (
     host_named,
     host_retries,
     host_timeline,
+    host_views,
     list_urls_after,
     page_history,
     stats_of,
@@ -42,11 +43,6 @@ from lycosa.settings import SETTINGS
 from lycosa.store import CollectionStore, JoinedCollection
 from lycosa.wording import counted
 
-HostSort = Literal[
-    "host", "pages", "queued", "failed", "bytes", "requests_per_s", "mean_s", "delay_s", "next_s", "retries",
-    "time_s", "page_limit", "robots", "address", "shard", "waits",
-]  # fmt: skip
-BY_NAME: tuple[HostSort, ...] = ("host", "robots", "address", "shard", "waits")  # the beginning of the alphabet first
 LINKS_SHOWN = 100
 LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
 RETRIES_SHOWN = 20
@@ -139,22 +135,11 @@ class Neighbourhood(msgspec.Struct, frozen=True):
     neighbours: Sequence[Neighbour]
 
 
-# What hosts are sorted by, where it is not the column as it stands: what says nothing comes last.
-_SORT_KEYS: dict[HostSort, Callable[[HostView], Any]] = {
-    "host": lambda host: host.host.partition("://")[2].split(".")[::-1],
-    "robots": lambda host: (host.robots == "not known yet", host.robots),
-    "address": lambda host: (not host.address, host.address),
-    "waits": lambda host: (not (host.gave_up or host.waits), host.gave_up, host.waits),
-    "page_limit": lambda host: -inf if host.page_limit is None else host.page_limit,
-}
-
-
-def host_list(source: CollectionSource, *, words: str, sort: HostSort, up: bool, offset: int, limit: int) -> HostList:
+def host_list(source: CollectionSource, *, words: str, sort: HostColumn, up: bool, offset: int, limit: int) -> HostList:
     """The hosts whose names hold `words`, sorted by a column."""
-    wanted = words.strip().lower()
-    found = [host for host in source.hosts() if wanted in host.host.lower()]
-    found.sort(key=_SORT_KEYS.get(sort, attrgetter(sort)), reverse=up if sort in BY_NAME else not up)
-    return HostList(len(found), offset, found[offset : offset + limit])
+    found = source.hosts().find(words, sort=sort, up=up)
+    with source.store() as store:
+        return HostList(len(found), offset, list(host_views(store, found[offset : offset + limit])))
 
 
 def host_page(source: CollectionSource, name: str) -> HostPage:
