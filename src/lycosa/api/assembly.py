@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -75,6 +75,7 @@ from lycosa.web import (
 
 if TYPE_CHECKING:
     from lycosa.crawl import ExternalLinks, Requisites
+    from lycosa.notify import Notifier
     from lycosa.recrawl import PageChange, Revisits
 
 WITH_LINKS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED))  # documents, by their kind
@@ -95,62 +96,24 @@ def assemble_engine(
 ) -> Engine:
     """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
     engine = Engine(loop_parts(collection, settings, parts, is_restart=is_restart, recrawl=recrawl))
-    features = engine.features
-    _take_links_early(engine, settings, parts)
-    if settings.request_log:
-        log = RequestWriter(Path(settings.request_log), engine.shard)
-        features.observe(log)
-        engine.committer.join(log)
-    externals = LazyHandler(partial(_externals, engine))  # a run before may have left some
-    features.handle(RequestKind.EXTERNAL, externals)
-    if settings.external:
-        features.observe(externals.handler)
-    requisites = LazyHandler(partial(_requisites, engine))  # a run before may have left some
-    features.handle(RequestKind.REQUISITE, requisites)
-    if settings.requisites:
-        if settings.archive == "none":
-            raise PartError("requisites are for an archive that shows pages: leave out --requisites or --archive none")
-        features.observe(requisites.handler)
-    if settings.render != "never":
-        from lycosa.render import Rendering, require_browser  # lazy: a browser, which most crawls do without
-
-        rendering = Rendering(engine, requisites.handler, require_browser())
-        features.convert(rendering)
-        features.companions.append(rendering)
-    notifier = None
-    if settings.webhook or settings.atom or settings.apprise:
-        from lycosa.notify import make_notifier  # lazy: only where somebody is to be told
-
-        notifier = make_notifier(engine.shard, parts)
-        engine.committer.join(notifier)
-        features.companions.append(notifier)
-    revisits = LazyHandler(partial(_revisits, engine, notifier.take if notifier else None))
-    features.handle(RequestKind.REVISIT, revisits)
-    if recrawl is not None or settings.keep_fresh:
-        from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
-
-        share = parts.other_shards.share if parts.other_shards is not None else lambda: 1.0
-        feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl, share)
-        features.add_source(feeder)
-        features.observe(feeder)
-        engine.committer.join(feeder)
-    if settings.has_sessions:
-        from lycosa.sessions import add_sessions  # lazy: for crawls that send credentials
-
-        add_sessions(engine, settings)
-    if settings.bot_key or settings.bot_agent:
-        from lycosa.identity import sign_requests  # lazy: for crawls that sign their requests
-
-        sign_requests(engine, settings)
+    # In this order features are told of fetches and take part in commits.
+    _follow_links_early(engine, parts)
+    _log_requests(engine)
+    _check_externals(engine)
+    requisites = _fetch_requisites(engine)
+    _render_pages(engine, requisites)
+    notifier = _tell_of_changes(engine, parts)
+    _visit_again(engine, parts, recrawl, notifier.take if notifier else None)
+    _say_who_asks(engine)
     return engine
 
 
-def _take_links_early(engine: Engine, settings: CrawlSettings, parts: Parts) -> None:
-    """Has links followed before their page is there: those of a slow page, and those that a table of links names."""
+def _follow_links_early(engine: Engine, parts: Parts) -> None:
+    """Links are followed before their page is there: those of a slow page, and those that a table of links names."""
     # A pipeline that drops a page has a say in its links: none may be followed before.
     if parts.pipelines:
         return
-    features, downloader = engine.features, parts.downloader
+    settings, features, downloader = engine.settings, engine.features, parts.downloader
     if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
         features.observe(EarlyLinks(engine.shard, engine.pages.admission))
         downloader.watch(engine.on_arriving)
@@ -162,26 +125,94 @@ def _take_links_early(engine: Engine, settings: CrawlSettings, parts: Parts) -> 
         features.handle(RequestKind.TABLE, tables)
 
 
-def _externals(engine: Engine) -> "ExternalLinks":
-    from lycosa.crawl import ExternalLinks  # lazy: for crawls that check links out of scope
-
-    return ExternalLinks(engine.shard, engine.pages)
-
-
-def _requisites(engine: Engine) -> "Requisites":
-    from lycosa.crawl import Requisites  # lazy: most crawls do without
-
-    made = Requisites(engine.shard, engine.pages)
-    engine.committer.join(made)
-    return made
+def _log_requests(engine: Engine) -> None:
+    if engine.settings.request_log:
+        log = RequestWriter(Path(engine.settings.request_log), engine.shard)
+        engine.features.observe(log)
+        engine.committer.join(log)
 
 
-def _revisits(engine: Engine, on_change: "Callable[[PageChange], None] | None") -> "Revisits":
-    from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
+def _check_externals(engine: Engine) -> None:
+    def make() -> "ExternalLinks":
+        from lycosa.crawl import ExternalLinks  # lazy: for crawls that check links out of scope
 
-    made = Revisits(engine.shard, engine.pages, engine.host_rules)
-    made.recorder.on_change = on_change
-    return made
+        return ExternalLinks(engine.shard, engine.pages)
+
+    externals = LazyHandler(make)  # a run before may have left some
+    engine.features.handle(RequestKind.EXTERNAL, externals)
+    if engine.settings.external:
+        engine.features.observe(externals.handler)
+
+
+def _fetch_requisites(engine: Engine) -> "LazyHandler[Requisites]":
+    def make() -> "Requisites":
+        from lycosa.crawl import Requisites  # lazy: most crawls do without
+
+        made = Requisites(engine.shard, engine.pages)
+        engine.committer.join(made)
+        return made
+
+    requisites = LazyHandler(make)  # a run before may have left some
+    engine.features.handle(RequestKind.REQUISITE, requisites)
+    if engine.settings.requisites:
+        if engine.settings.archive == "none":
+            raise PartError("requisites are for an archive that shows pages: leave out --requisites or --archive none")
+        engine.features.observe(requisites.handler)
+    return requisites
+
+
+def _render_pages(engine: Engine, requisites: "LazyHandler[Requisites]") -> None:
+    if engine.settings.render != "never":
+        from lycosa.render import Rendering, require_browser  # lazy: a browser, which most crawls do without
+
+        rendering = Rendering(engine, requisites.handler, require_browser())
+        engine.features.convert(rendering)
+        engine.features.accompany(rendering)
+
+
+def _tell_of_changes(engine: Engine, parts: Parts) -> "Notifier | None":
+    if not (engine.settings.webhook or engine.settings.atom or engine.settings.apprise):
+        return None
+    from lycosa.notify import make_notifier  # lazy: only where somebody is to be told
+
+    notifier = make_notifier(engine.shard, parts)
+    engine.committer.join(notifier)
+    engine.features.accompany(notifier)
+    return notifier
+
+
+def _visit_again(
+    engine: Engine, parts: Parts, recrawl: Recrawl | None, on_change: "Callable[[PageChange], None] | None"
+) -> None:
+    def make() -> "Revisits":
+        from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
+
+        made = Revisits(engine.shard, engine.pages, engine.host_rules)
+        made.recorder.on_change = on_change
+        return made
+
+    revisits = LazyHandler(make)
+    engine.features.handle(RequestKind.REVISIT, revisits)
+    if recrawl is not None or engine.settings.keep_fresh:
+        from lycosa.recrawl import RevisitFeeder  # lazy: as above
+
+        share = parts.other_shards.share if parts.other_shards is not None else lambda: 1.0
+        feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl, share)
+        engine.features.add_source(feeder)
+        engine.features.observe(feeder)
+        engine.committer.join(feeder)
+
+
+def _say_who_asks(engine: Engine) -> None:
+    settings = engine.settings
+    if settings.has_sessions:
+        from lycosa.sessions import add_sessions  # lazy: for crawls that send credentials
+
+        add_sessions(engine, settings)
+    if settings.bot_key or settings.bot_agent:
+        from lycosa.identity import sign_requests  # lazy: for crawls that sign their requests
+
+        sign_requests(engine, settings)
 
 
 class LazyHandler(Generic[Handler]):

@@ -1,11 +1,11 @@
 """The addresses of hosts, for the frontier: what the mapper knows, what a host's row remembers, and whom to look up.
 
-An answer is at hand or comes later: then the frontier puts the host aside until `on_located` names it.
+Where the address is not known yet, the frontier puts the host aside until `on_located` names it.
 
-Whether the machine itself is cut off, because its line is down or its name server is silent, says `Outage`. A host that
+`Outage` tells whether the machine itself is cut off, because its line is down or its name server is silent. A host that
 cannot be reached is given up after a few tries (`fetch.retry`). When nobody can be reached, that says nothing of a
 host, and half a minute without a line would give up every host of a crawl. So tries do not count while several hosts in
-a row failed and none answered in between; for `LONGEST_S` at most, since the last hosts of a crawl may all be gone. A
+a row failed and none answered in between; for `LONGEST_S` at most, since the last hosts of a crawl may all be gone.
 """
 
 from collections.abc import Callable

@@ -60,6 +60,10 @@ class Features:
         """Register a source of URLs beside those that pages link to."""
         self.sources.append(source)
 
+    def accompany(self, companion: RunCompanion) -> None:
+        """Register who works beside the loop for as long as it runs."""
+        self.companions.append(companion)
+
     def listen(self, listener: Listener) -> None:
         """Register a listener, called for every page once it is committed."""
         self._pages.keeper.listeners.append(listener)

@@ -103,7 +103,7 @@ class SitemapHandler:
         if response.truncated is Truncation.UNWANTED or response.status in REDIRECTS:
             return self._pages.answered(answer)
         self._rules.sitemap(lease, request, response)
-        self._pages.release(lease, response)
+        self._rules.release(lease, response)
         return None
 
 
@@ -160,7 +160,7 @@ class HostRules(FrontierHook):
             written = redirect_location(response)
             target = parse_url(written, response.url) if written else None
             if target is not None:
-                self._release(lease, response)
+                self.release(lease, response)
                 self._follow(host, target, hops + 1)
                 return
         shard.background.start(self._learn(host, lease, response), host.host)
@@ -179,11 +179,11 @@ class HostRules(FrontierHook):
             return
         if self._purpose is not Purpose.ARCHIVE and (urls := _usage_files(host, rules, self._purpose)):
             self._with_files[host.key] = files = _UsageFiles(rules, urls)
-            self._release(lease, response)
+            self.release(lease, response)
             self._follow(host, files.left[0], 0)
             return
         self._set_rules(host, rules)
-        self._release(lease, response)
+        self.release(lease, response)
 
     def _set_rules(self, host: Host, rules: Robots) -> None:
         shard = self._shard
@@ -206,14 +206,14 @@ class HostRules(FrontierHook):
                 terms = (*files.rules.terms, *read_terms(body, host.origin))
                 files.rules = msgspec.structs.replace(files.rules, terms=terms)
         if files.left:
-            self._release(lease, response)
+            self.release(lease, response)
             self._follow(host, files.left[0], 0)
             return
         del self._with_files[host.key]
         self._set_rules(host, files.rules)
-        self._release(lease, response)
+        self.release(lease, response)
 
-    def _release(self, lease: Lease | None, response: Response) -> None:
+    def release(self, lease: Lease | None, response: Response) -> None:
         if lease is not None:
             self._shard.release(lease, response)
 
@@ -245,13 +245,13 @@ class HostRules(FrontierHook):
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
             shard.frontier.give_up(host, reason, shard.now())
-            self._release(lease, response)
+            self.release(lease, response)
             return
         wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name
         if lease is not None and lease.host is host:
             shard.release(lease, response, wait_s=wait_s, reason=why)
         else:
-            self._release(lease, response)
+            self.release(lease, response)
             shard.frontier.make_wait(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
 
     def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> int:

@@ -1,4 +1,4 @@
-"""What comes into a running crawl from outside: URLs that are added to it, and orders of whoever watches it.
+"""The intake takes in the URLs that a user adds to a crawl, whether it is running or not.
 
 The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole, a URL a line,
 behind a tab the seconds between visits if it is to be watched (0: no longer). They are kept in the state:
@@ -6,8 +6,8 @@ behind a tab the seconds between visits if it is to be watched (0: no longer). T
     meta   "every:" url key   → milliseconds (8 bytes); 0 until whoever plans visits has heard of it
 
 `lycosa add` writes there whether a crawl runs or not; `Intake` looks every second and at the start of a crawl. A file
-is removed only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless.
-`OrderTaker` obeys the orders of `crawl.steering`. Both are made and called by the loop.
+is removed only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless. The loop
+makes the `Intake` and calls it.
 """
 
 import asyncio
@@ -18,13 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.progress import ProgressReporter
 from lycosa.crawl.requeue import requeue_failed
 from lycosa.crawl.seams import Shard, UrlSource
-from lycosa.crawl.steering import NEW_SETTINGS, Order, Steering
 from lycosa.errors import SettingsError, StoreError
 from lycosa.frontier import Origin
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
@@ -189,64 +187,3 @@ class Intake:
                     source.intervals_set()
             if committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
-
-
-class SteeredRun(Protocol):
-    """What orders do to a run: the loop."""
-
-    @property
-    def stopped_by(self) -> str: ...
-
-    def stop(self, reason: str = ...) -> None: ...
-
-    def wake(self) -> None: ...
-
-
-class OrderTaker:
-    """Has a run obey the orders for its collection. `new_settings` are those with which the runner continues, after an
-    end by `NEW_SETTINGS`."""
-
-    def __init__(self, shard: Shard, reporter: ProgressReporter, run: SteeredRun) -> None:
-        self._shard, self._reporter, self._run = shard, reporter, run
-        self._steering = Steering(shard.collection.path)
-        self._is_continued = False
-        self.new_settings: dict[str, Any] = {}
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether somebody has paused the run."""
-        return self._reporter.is_paused
-
-    def continue_run(self, *, is_paused: bool) -> None:
-        """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
-        meanwhile. To be called before the run begins."""
-        self._is_continued, self._reporter.is_paused = True, is_paused
-
-    def begin(self) -> None:
-        """The run begins: orders for the one before are void, unless it continues that."""
-        if not self._is_continued:
-            self._steering.discard()
-
-    def obey(self) -> None:
-        """Obeys the orders given since the last look; those after one that ends the run are left to a run that
-        continues."""
-        orders = self._steering.take()
-        while not self._run.stopped_by and (order := next(orders, None)):
-            self._obey(order)
-
-    def _obey(self, order: Order) -> None:
-        events = self._shard.events
-        events.write("steered", action=order.action, origin=order.origin, settings=order.settings)
-        if order.action == "stop":
-            self._run.stop("stopped")
-        elif order.action == "set":
-            try:
-                self._shard.settings.replace(**order.settings)
-            except SettingsError as error:  # whoever gave it has checked it; it may be of another version
-                events.write("not-steered", reason=str(error))
-                return
-            self.new_settings = order.settings
-            self._run.stop(NEW_SETTINGS)
-        else:
-            self._reporter.is_paused = order.action == "pause"
-            self._run.wake()

@@ -15,7 +15,7 @@ from functools import partial
 from lycosa.crawl.assembly import LoopParts
 from lycosa.crawl.committer import COMMIT_AGAIN_S
 from lycosa.crawl.features import Features
-from lycosa.crawl.intake import Intake, OrderTaker
+from lycosa.crawl.intake import Intake
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.reader_threads import ReaderThreads
@@ -23,7 +23,7 @@ from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_lost
 from lycosa.crawl.seams import CopyClaim, Fetch, ReadPage
 from lycosa.crawl.stats import CrawlStats
-from lycosa.crawl.steering import NEW_SETTINGS
+from lycosa.crawl.steering import NEW_SETTINGS, OrderTaker
 from lycosa.frontier import ForwardedUrl, Lease
 from lycosa.records import Failure, Request, Response
 from lycosa.web import Steps, Url

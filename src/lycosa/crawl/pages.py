@@ -270,7 +270,7 @@ class PageHandler:
             self._drop(answer, verdict)
         else:
             return self.keeper.read(answer)
-        self.release(lease, response)
+        self._shard.release(lease, response)
         return None
 
     # documents that are dropped: by their publishers' preferences, or by pipelines
@@ -338,11 +338,7 @@ class PageHandler:
         self._counters.page(read.row)
         self._frontier.finish(lease, UrlState.DONE)
         self.keeper.announce(read)
-        self.release(lease, read.response)
-
-    def release(self, lease: Lease, response: Response) -> None:
-        """The request of a lease has ended: its slots go back."""
-        self._shard.release(lease, response)
+        self._shard.release(lease, read.response)
 
     def redirected(self, lease: Lease, request: Request | None, response: Response) -> None:
         """Keeps a redirect and admits where it leads."""
@@ -385,12 +381,7 @@ class HeadLooks:
     """Handles pages where a ranking looks at the beginning of a page before the rest is asked for."""
 
     def __init__(self, shard: Shard, pages: PageHandler, reader: HeadReader) -> None:
-        self._frontier, self._pages, self._reader, self._analysers = (
-            shard.frontier,
-            pages,
-            reader,
-            shard.reader.analysers,
-        )
+        self._shard, self._pages, self._reader, self._analysers = shard, pages, reader, shard.reader.analysers
         self._fields = (
             *((name, value) for name, value in pages.requests.fields if name.lower() != "accept-encoding"),
             ("Accept-Encoding", "identity"),
@@ -408,12 +399,13 @@ class HeadLooks:
             return self._pages.handle(answer)
         if not self._pages.failures.handle(lease, answer.request, response):
             self._judge(lease, response)
-            self._pages.release(lease, response)
+            self._shard.release(lease, response)
         return None
 
     def _judge(self, lease: Lease, response: Response) -> None:
-        credit = self._frontier.credit(lease.url)
+        frontier = self._shard.frontier
+        credit = frontier.credit(lease.url)
         if response.status == 206:
             page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._analysers)
             credit = self._reader.refine(credit, page.title or "", page.text)
-        self._frontier.rerank(lease, credit)
+        frontier.rerank(lease, credit)

@@ -1,10 +1,9 @@
 """Orders for a running crawl: pause, resume, stop, other settings. They are files in the collection's folder.
 
-Whoever may write the folder may steer: the live page does, and the command `lycosa steer`. An order is a file of its
-own that appears whole; the loop looks once a second, obeys in the order in which they were given, writes each into
-`log.jsonl` with its origin, and removes it. Orders that no crawl was there to hear are void when the next one begins.
-
-The settings of a collection at rest are changed, and that is logged, here.
+Whoever may write the folder may steer: the live page does, and the command `lycosa steer`. `steer` leaves an order as a
+file that appears whole; the `OrderTaker` of the loop looks several times a second, obeys orders as they were given,
+writes each into `log.jsonl` with its origin, and removes it. Orders that were given while no crawl was running are void
+when the next one begins. Where no crawl is running, `steer` changes the settings of the collection itself.
 
 Other settings do not reach into a running loop. The crawl stops as for Ctrl-C, commits, and its runner (`cli.run`)
 continues with the settings that the collection then has: the same way as a second command, which is tested best.
@@ -15,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -23,6 +22,10 @@ from lycosa.crawl.events import log_order
 from lycosa.errors import SettingsError, StoreError
 from lycosa.settings import SETTINGS, CrawlSettings, merge, save_settings, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_written, shard_paths
+
+if TYPE_CHECKING:
+    from lycosa.crawl.progress import ProgressReporter
+    from lycosa.crawl.seams import Shard
 
 STEERING_FOLDER = "steering"
 NEW_SETTINGS = "settings"  # what ends a loop that is to be continued with other settings
@@ -128,3 +131,64 @@ def _checked(path: Path, wanted: Mapping[str, Any]) -> CrawlSettings:
             can = ", ".join(sorted(name for name, about in SETTINGS.items() if about.is_steered))
             raise SettingsError(f"{name} cannot be changed here; these can: {can}")
     return merge(kept).replace(**wanted)
+
+
+class SteeredRun(Protocol):
+    """What orders do to a run: the loop."""
+
+    @property
+    def stopped_by(self) -> str: ...
+
+    def stop(self, reason: str = ...) -> None: ...
+
+    def wake(self) -> None: ...
+
+
+class OrderTaker:
+    """Has a run obey the orders for its collection. `new_settings` are those with which the runner continues, after an
+    end by `NEW_SETTINGS`."""
+
+    def __init__(self, shard: "Shard", reporter: "ProgressReporter", run: SteeredRun) -> None:
+        self._shard, self._reporter, self._run = shard, reporter, run
+        self._steering = Steering(shard.collection.path)
+        self._is_continued = False
+        self.new_settings: dict[str, Any] = {}
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether somebody has paused the run."""
+        return self._reporter.is_paused
+
+    def continue_run(self, *, is_paused: bool) -> None:
+        """Has this run continue one that ended for other settings: it is paused if that was, and obeys what was ordered
+        meanwhile. To be called before the run begins."""
+        self._is_continued, self._reporter.is_paused = True, is_paused
+
+    def begin(self) -> None:
+        """The run begins: orders for the one before are void, unless it continues that."""
+        if not self._is_continued:
+            self._steering.discard()
+
+    def obey(self) -> None:
+        """Obeys the orders given since the last look; those after one that ends the run are left to a run that
+        continues."""
+        orders = self._steering.take()
+        while not self._run.stopped_by and (order := next(orders, None)):
+            self._obey(order)
+
+    def _obey(self, order: Order) -> None:
+        events = self._shard.events
+        events.write("steered", action=order.action, origin=order.origin, settings=order.settings)
+        if order.action == "stop":
+            self._run.stop("stopped")
+        elif order.action == "set":
+            try:
+                self._shard.settings.replace(**order.settings)
+            except SettingsError as error:  # whoever gave it has checked it; it may be of another version
+                events.write("not-steered", reason=str(error))
+                return
+            self.new_settings = order.settings
+            self._run.stop(NEW_SETTINGS)
+        else:
+            self._reporter.is_paused = order.action == "pause"
+            self._run.wake()

@@ -278,7 +278,7 @@ class Frontier:
         """Lease nothing but what pages that are there need to be shown, and what is due; or lease everything again."""
         if self._checks.holds_pages != is_held:
             self._checks.holds_pages = is_held
-            movable = self._cache.hold(is_held or self.only_due)
+            movable = self._cache.set_only_due(is_held or self.only_due)
             for host in () if is_held else movable:  # one that has nothing to give is placed when its turn comes
                 self.scheduler.place(host, now)
 

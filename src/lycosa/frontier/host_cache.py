@@ -61,11 +61,11 @@ class HostCache:
     def __repr__(self) -> str:
         return f"<HostCache {len(self.hosts)} of {self._counts.hosts} hosts, {len(self._dirty)} changed>"
 
-    def hold(self, is_held: bool) -> list[Host]:
+    def set_only_due(self, only_due: bool) -> list[Host]:
         """Let hosts give out nothing but what is due, or everything; return those that may have another place now."""
-        self._only_due = is_held
+        self._only_due = only_due
         for host in self.hosts.values():
-            host.is_held = is_held
+            host.only_due = only_due
         movable = (HostPlace.READY, HostPlace.WAITING, HostPlace.PARKED, HostPlace.IDLE)
         return [host for host in self.hosts.values() if host.place in movable]
 

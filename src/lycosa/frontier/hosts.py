@@ -70,7 +70,7 @@ class Host(msgspec.Struct, eq=False):
     delay_s: float
     dirty: "dict[bytes, Host]"
     alternates_direction: bool = False
-    is_held: bool = False  # of its queue only what is due is given out
+    only_due: bool = False  # of its queue only what is due is given out
     # its name
     origin: str = ""
     host: str = ""
@@ -276,7 +276,7 @@ class Host(msgspec.Struct, eq=False):
     @property
     def has_others(self) -> bool:
         """Return whether there is anything to fetch now, beside retries."""
-        return bool((self.available and not self.is_held) or self.due.ready or self.next_entries)
+        return bool((self.available and not self.only_due) or self.due.ready or self.next_entries)
 
     @property
     def retries_left(self) -> int:

@@ -347,11 +347,11 @@ class Queues:
                 return host.retries.ready.pop(0)
         # What waits for the sake of others goes at once where there are none: a crawl does not end up waiting for a
         # trap.
-        if not host.available and not host.due.ready and host.row.late and host.late_at <= now and not host.is_held:
+        if not host.available and not host.due.ready and host.row.late and host.late_at <= now and not host.only_due:
             self._read_late(host, now)
         if host.due.ready:
             return host.due.ready.pop(0)
-        if host.is_held:
+        if host.only_due:
             return None
         band = self._policy.next_band(host)
         if band is None:

@@ -41,9 +41,8 @@ class Setting:
     option: str | None
     metavar: str
     is_common: bool  # stands before the groups in the help of `lycosa crawl`
-    is_steered: bool = (
-        False  # may be changed while a crawl runs; others decide how a collection is kept, or whom it asks
-    )
+    # May be changed while a crawl runs; others decide how a collection is kept, or whom it asks.
+    is_steered: bool = False
     choices: tuple[str, ...] = ()
 
     @property
