@@ -1,6 +1,7 @@
 """The web over real sockets: HTTP, names, TLS, trouble, control, and the command that runs it."""
 
 import http.client
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import read_log
-from tests.simweb.conftest import Ready, running_simweb
+from tests.simweb.conftest import Ready, connect, first_article, running_simweb
 
 SEVEN = SimWeb(SimSettings(seed=7, hosts=12, pages=3000))
 
@@ -167,6 +168,24 @@ def test_log_has_a_line_a_request_with_its_times(tmp_path: Path) -> None:
         ("/nope", 404, "h2.sim", "tester"),
     ]
     assert all(before <= e.start <= min(after, e.end) for e in found)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="the system does not say when a client was heard from")
+def test_log_has_the_moment_at_which_a_client_hung_up_though_the_server_notices_late(tmp_path: Path) -> None:
+    log = tmp_path / "requests.jsonl"
+    shape = ("--hosts", "1", "--pages", "100", "--seed", "7", "--trouble", "drip=1")
+    with running_simweb(*shape, "--log", str(log)) as (ready, process):
+        path = first_article(seed=7, hosts=1, pages=100)
+        client = connect(ready.port)
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: h0.sim\r\n\r\n".encode())
+        client.recv(1)  # it is being answered
+        process.send_signal(signal.SIGSTOP)
+        client.close()
+        time.sleep(0.2)
+        resumed = time.monotonic()
+        process.send_signal(signal.SIGCONT)
+    _, entries = read_log(log)
+    assert [entry.path for entry in entries if entry.end < resumed] == [path]
 
 
 def test_absolute_target_and_final_dot_name_their_host(server: Ready) -> None:

@@ -7,6 +7,7 @@ else is built, so that a taken port costs nothing. `GET /.simweb/time` and `/.si
 import asyncio
 import os
 import socket
+import struct
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -65,6 +66,8 @@ def _json(value: object, status: int = 200) -> Answer:
 MOST_WAITING = 64  # pipelined requests a connection; more and it is closed
 PIECE_BYTES = 1 << 18  # a longer body is sent in pieces, so that it needs no copy and other clients have their turn
 FLUSH_S = 0.25
+# Where the kernel says of a connection how many milliseconds ago data was sent last, and the client was heard from.
+_AGES = struct.Struct("=44xI8xI")
 MISDIRECTED = Answer(421, b"No such host in the simulated web.\n", "text/plain")
 NOT_ALLOWED = Answer(405, b"GET and HEAD only.\n", "text/plain", headers=(("Allow", "GET, HEAD"),))
 BAD_REQUEST = Answer(400, b"Not HTTP.\n", "text/plain")
@@ -206,7 +209,7 @@ class ServerConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._drained.set()
-        self._left = time.monotonic()
+        self._left, _ = self._last_times()
         if self._job is not None and self._task is None:
             self._finish()
 
@@ -215,15 +218,28 @@ class ServerConnection(asyncio.Protocol):
         self._drained.set()
         if self._task:
             self._task.cancel()
+        _, self._left = self._last_times()
         self._log_unfinished()
 
     def abort(self) -> None:
         """Ends the connection now; what it was doing is in the log when this returns."""
+        self._left = time.monotonic()
         self._log_unfinished()
         self.transport.abort()
 
+    def _last_times(self) -> tuple[float, float]:
+        """When data was sent last, and when the client was heard from last, as far as the kernel says it: a busy server
+        notices later that an answer has left, or that the client has hung up, and would find its next request early."""
+        now = time.monotonic()
+        try:
+            with socket.socket(fileno=os.dup(self._descriptor)) as beside:
+                sent_ms, heard_ms = _AGES.unpack(beside.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _AGES.size))
+        except (AttributeError, OSError, struct.error):  # another system, or the connection is gone
+            return now, now
+        began = self._job.start if self._job is not None else self._received
+        return max(now - sent_ms / 1000, began), max(now - heard_ms / 1000, began)
+
     def _log_unfinished(self) -> None:
-        self._left = time.monotonic()
         self._log()
         while self._waiting:
             self._job, self._status, self._sent = self._waiting.popleft(), 0, 0
