@@ -14,8 +14,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
-from lycosa.frontier import Lease, Policy, Ranking, Relevance, UrlState, parse_policy
-from lycosa.frontier.rankings import RANKINGS
+from lycosa.frontier import Lease, Policy, PValue, Rank, Ranking, Relevance, UrlState, parse_policy
 from lycosa.store import CollectionStore
 from lycosa.web import Topic
 from proof import Bar, Experiment, Run
@@ -26,7 +25,8 @@ from proof.ground.sites import RealSite, SiteCrawl, crawl_command, served_site
 
 POLICIES = ("breadth", "top-window", "leaf-window", "pvalue", "rank", "topic", "pvalue+leaf-window", "rank+top-window")
 MAKERS: dict[str, Callable[[], Ranking]] = {
-    **RANKINGS,
+    "pvalue": PValue,
+    "rank": Rank,
     "topic": lambda: Relevance(Topic.of_words("solar power storage")),
 }
 LINKS = 3  # to known URLs that a page adds to the evidence, after those that stand on every page are put together

@@ -11,7 +11,7 @@ from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import Policy, parse_policy
 from lycosa.frontier.politeness import Politeness, ProcessStart
-from lycosa.frontier.rankings import RANKINGS
+from lycosa.frontier.rankings import InternalFirst, PValue, Rank
 from lycosa.frontier.rows import RequestKind, UrlCounts, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
@@ -19,6 +19,7 @@ from lycosa.web.url import Url
 
 TOMORROW = 86_500.0  # until then robots.txt is believed: the world begins at 100
 OPEN = Robots(agent="lycosa")
+RANKINGS = {"pvalue": PValue, "rank": Rank, "internal-first": InternalFirst}
 
 
 def built_in(name: str) -> Policy:

@@ -212,7 +212,7 @@ def test_index_and_snippets_have_what_the_tables_say(
 ) -> None:
     into = tmp_path / "c"
     shutil.copytree(fresh, into)
-    monkeypatch.setattr("lycosa.search.texts.MANY_PAGES", 1)  # read by processes, which have no state
+    monkeypatch.setattr("lycosa.search.texts.MANY_DOCUMENTS", 1)  # read by processes, which have no state
     make_index(into, anew=True)
     url = volatile_page(into, 2)
     host, path = WEB.address_of(url)

@@ -1,26 +1,16 @@
 """`lycosa steer`: orders for a crawl that is running somewhere else on this machine."""
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from lycosa.cli.options import CommandTable, Folder
 from lycosa.cli.wording import note
-from lycosa.crawl import steer
+from lycosa.crawl import Action, steer
 from lycosa.errors import SettingsError
 from lycosa.settings import DEFAULTS, SETTINGS
 
 app = CommandTable()
-
-
-class SteerAction(StrEnum):
-    """What a running crawl can be told."""
-
-    PAUSE = "pause"
-    RESUME = "resume"
-    STOP = "stop"
-    SET = "set"
 
 
 @app.command(
@@ -34,7 +24,7 @@ class SteerAction(StrEnum):
 )
 def steer_command(
     into: Folder,
-    action: Annotated[SteerAction, typer.Argument(metavar="ACTION", help="What to do: pause, resume, stop or set.")],
+    action: Annotated[Action, typer.Argument(metavar="ACTION", help="What to do: pause, resume, stop or set.")],
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME=VALUE", help="With set: settings by name or option; lists have spaces."),
@@ -45,9 +35,9 @@ def steer_command(
     New settings take effect within seconds: the crawl commits and continues with them. A crawl that is not running
     uses them when it continues. What was done is written to log.jsonl in the collection.
     """
-    if values and action is not SteerAction.SET:
+    if values and action != "set":
         raise SettingsError(f"{action} takes no settings: lycosa steer {into} set {values[0]}")
-    note(steer(into, action.value, dict(map(_setting, values or [])), origin="command line"))
+    note(steer(into, action, dict(map(_setting, values or [])), origin="command line"))
 
 
 def _setting(text: str) -> tuple[str, Any]:

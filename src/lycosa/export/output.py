@@ -63,8 +63,6 @@ class Output:
     """The place of one export. `written` counts bytes as they are stored; `resumed_from` is the last checkpoint of an
     unfinished export that goes on."""
 
-    keeps_partial = False  # whether what was written so far is of use after a failure
-
     def __init__(self, shown: str) -> None:
         self.shown = shown  # in messages
         self.written = 0
@@ -213,8 +211,6 @@ class StandardOutput(Stream):
 class LocalFile(Stream):
     """A file of this machine."""
 
-    keeps_partial = True
-
     def __init__(self, target: Path, job: str, *, compresses: bool, resumes: bool) -> None:
         require_folder(target.parent)
         if target.is_dir():
@@ -277,8 +273,6 @@ class LocalFile(Stream):
 
 class LocalFolder(Output):
     """A folder of this machine. One that is there already is replaced as a whole, if it is empty or an export."""
-
-    keeps_partial = True
 
     def __init__(self, target: Path, job: str, *, resumes: bool) -> None:
         super().__init__(str(target))

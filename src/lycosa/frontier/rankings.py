@@ -6,7 +6,7 @@ arithmetic of relevance is in `web.relevance`, that of importance is here.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import cycle, takewhile
 from math import floor, frexp, log2
 from random import Random
@@ -269,7 +269,3 @@ class Relevance(Ranking):
 def _head_pays(expected: float, host: HostRow, delay_s: float) -> bool:
     page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else None
     return head_pays(expected, page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s)
-
-
-# The rankings that need nothing but their name; `topic` needs words.
-RANKINGS: Mapping[str, Callable[[], Ranking]] = {"pvalue": PValue, "rank": Rank, "internal-first": InternalFirst}

@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.report.database import ReportDatabase, uid
-from lycosa.report.reading import reading_archive
-from lycosa.search import serve, stored_message
+from lycosa.search import reading_archive, serve, stored_message
 from lycosa.web import document_requisites
 
 AT_ONCE = 5_000  # documents

@@ -22,9 +22,8 @@ from lycosa.inspect import settings_of
 from lycosa.records import Family
 from lycosa.recrawl import StoredDocuments
 from lycosa.report.database import ReportDatabase, signed, uid
-from lycosa.report.reading import reading_archive
 from lycosa.report.requisites import read_broken_requisites
-from lycosa.search import serve, stored_message
+from lycosa.search import reading_archive, serve, stored_message
 from lycosa.store import CollectionStore, PageRow, page_at, unpack_page
 from lycosa.web import (
     BUCKET_BYTES,
@@ -69,7 +68,6 @@ class Survey(msgspec.Struct):
     sites: tuple[str, ...] = ()
     pages: int = 0
     queued: int = 0
-    audited: int = 0
     unread: int = 0
     sitemaps: int = 0
     has_bodies: bool = True
@@ -310,7 +308,6 @@ def _read_bodies(collection: CollectionStore, database: ReportDatabase, survey: 
                 if audit is None:
                     survey.unread += 1
                     continue
-                survey.audited += 1
                 markup.append(_markup(number, audit))
                 alternates += [(number, code, target, uid(target)) for code, target in audit.alternates]
                 others = {*audit.canonicals, *(target for _, target in audit.alternates)} - {url}

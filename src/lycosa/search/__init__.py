@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lycosa.search.retrieval import MOST_SHOWN
     from lycosa.search.snippet import Snippet, highlighted
     from lycosa.search.view import SearchResult, SearchResults, SearchView
-    from lycosa.search.workers import ArchiveWorkers, serve, stored_message
+    from lycosa.search.workers import reading_archive, serve, stored_message
 
 # Module → names. Each is imported when it is first used: a crawl starts its follower without tantivy.
 __getattr__ = open_lazily(
@@ -38,14 +38,15 @@ __getattr__ = open_lazily(
         "retrieval": "MOST_SHOWN",
         "snippet": "Snippet highlighted",
         "view": "SearchResult SearchResults SearchView",
-        "workers": "ArchiveWorkers serve stored_message",
+        "workers": "reading_archive serve stored_message",
     },
 )
 
 
 __all__ = [
-    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "FacetValue", "Facets", "IndexFollower", "MadeIndex", "QueryError",
+    "BM25_ALONE", "MOST_SHOWN", "FacetValue", "Facets", "IndexFollower", "MadeIndex", "QueryError",
     "QueryMatcher", "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index",
     "delete_past_indexes", "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index",
-    "parse_query", "past_time", "row_as_of", "serve", "stored_message", "unread_words", "update_index",
+    "parse_query", "past_time", "reading_archive", "row_as_of", "serve", "stored_message", "unread_words",
+    "update_index",
 ]  # fmt: skip

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 
 from lycosa.search.documents import IndexMember
 from lycosa.search.text_log import TextLogReader
-from lycosa.search.workers import ArchiveWorkers, serve, stored_message
+from lycosa.search.workers import MANY_DOCUMENTS, ArchiveWorkers, serve, stored_message
 from lycosa.store import ArchiveUnavailable, CollectionStore
 from lycosa.web import Media, Readable, is_built_in, media_kind
 
 if TYPE_CHECKING:
     from lycosa.recrawl import StoredDocuments
-
-MANY_PAGES = 2_000  # from here on it pays to start workers
 
 
 class PageTexts:
@@ -55,7 +53,7 @@ class PageTexts:
     @contextlib.contextmanager
     def expected(self, pages: int) -> Iterator[None]:
         """Within this context about so many pages will be asked for: where they are many, workers read them."""
-        self._are_many = pages >= MANY_PAGES
+        self._are_many = pages >= MANY_DOCUMENTS
         try:
             yield
         finally:

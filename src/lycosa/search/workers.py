@@ -3,9 +3,10 @@
 A worker takes lists of (URL, location) and answers in the same order; at most a few lists a worker are under way, so
 memory is bounded by them. A worker that dies leaves its list to the caller's own process. A pool is for work that has
 the machine to itself: beside a crawl it would take its cores. Who wants one says in which module the reading function
-is: its `main` calls `serve`. Used by the indexer for texts and by the site report for markup.
+is: its `main` calls `serve`. Used by the indexer for texts and, by `reading_archive`, by the site report for markup.
 """
 
+import contextlib
 import os
 import re
 import struct
@@ -26,6 +27,7 @@ from lycosa.errors import StoreError
 from lycosa.graph import start_helper
 from lycosa.store import WarcLocation, read_message, read_record_at, rendered_message, warc_path
 
+MANY_DOCUMENTS = 2_000  # from here on it pays to start workers
 LIST_PAGES = 32
 LISTS_AHEAD = 3  # for each worker
 _SIZE = struct.Struct(">I")
@@ -146,6 +148,22 @@ class ArchiveWorkers(Generic[Found]):
                 if stream is not None:
                     stream.close()
             worker.wait()
+
+
+@contextlib.contextmanager
+def reading_archive(
+    module: str, read: Read[Found], answers: Any, folders: Sequence[Path], documents: int
+) -> Iterator[Callable[[Iterable[Job]], Iterator[Found | None]]]:
+    """The way to read so many documents: in this process, or where there are enough of them by a pool. The arguments
+    are those of `ArchiveWorkers`."""
+    if documents < MANY_DOCUMENTS:
+        yield lambda jobs: (read(folders, url, place) for url, place in jobs)
+        return
+    pool: ArchiveWorkers[Found] = ArchiveWorkers(module, read, answers, folders)
+    try:
+        yield pool.map
+    finally:
+        pool.close()
 
 
 def serve(read: Read[Any]) -> None:
