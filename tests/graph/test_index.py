@@ -1,5 +1,6 @@
 """The link index against a plain dictionary, whatever is added, changed, removed, joined and opened again."""
 
+import mmap
 import time
 from collections.abc import Sequence
 from pathlib import Path
