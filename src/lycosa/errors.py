@@ -60,7 +60,7 @@ class StoreError(LycosaError):
 
 
 class ClusterError(LycosaError):
-    """A node, an agent or the coordinator is gone, or does not want to know us."""
+    """A node, an agent or the coordinator is gone, or refuses this one."""
 
 
 # errno -> how a user says it; anything else is passed on in the system's words.

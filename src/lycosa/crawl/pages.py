@@ -229,7 +229,8 @@ class RequestBuilder:
 
 
 class PageHandler:
-    """See the module. `statistics` are the parts that see every analysed page."""
+    """Handles requests for pages, of which it keeps new ones and redirects. `statistics` are the parts that see every
+    analysed page."""
 
     def __init__(
         self,

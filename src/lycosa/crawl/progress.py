@@ -56,8 +56,8 @@ class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitChecker:
-    """What may still be done. `now` is the monotonic clock, by which this run `began`; `visits` are the most
-    that it makes."""
+    """Tells what the limits of the user still allow. `now` is the monotonic clock, by which this run `began`; `visits`
+    are the most that it makes."""
 
     def __init__(
         self,
@@ -308,7 +308,8 @@ HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a seco
 
 
 class ProgressReporter(CommitParticipant):
-    """Speaks for one shard; `began` is when this run did. `is_paused` is set while somebody has paused the crawl."""
+    """Reports how one shard is doing, to views and with its commits; `began` is when this run did. `is_paused` is set
+    while somebody has paused the crawl."""
 
     def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Mapping[int, Fetch], *, began: float) -> None:
         self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began

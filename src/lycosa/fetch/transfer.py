@@ -171,6 +171,8 @@ _AUTHORITY_AND_TARGET = re.compile(r"[a-zA-Z]+://([^/?#]*)([^#]*)")
 
 
 class Phase(Enum):
+    """How far a request is: each phase has its own clock."""
+
     CONNECTING = "connecting"
     SENT = "sent"
     ANSWERING = "answering"

@@ -44,6 +44,9 @@ from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
 
 
 class FrontierStats(msgspec.Struct, frozen=True):
+    """How many URLs and hosts there are; hosts with work are `active`, between two requests (`waiting`), or `parked`
+    after a failure."""
+
     known: int
     queued: int
     hosts: int

@@ -64,7 +64,7 @@ class _ReadDocument(NamedTuple):
 
 
 class Rendering(AnswerConverter, RunCompanion):
-    """See the module. Everything here runs on the crawl's event loop."""
+    """Has answers rendered and hands the documents on to the loop. It runs on the crawl's event loop alone."""
 
     def __init__(self, engine: Engine, requisites: Requisites, program: str) -> None:
         self._engine, self._shard, self._program = engine, engine.shard, program
