@@ -20,7 +20,8 @@ from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.pages import HOST_COLUMNS, changed_words
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
-from lycosa.settings import SETTINGS
+from lycosa.serve.views import limit_list
+from lycosa.settings import SETTINGS, CrawlSettings, save_settings
 from tests.cli.command import lycosa
 from tests.crawl.memory_crawl import crawl, front
 from tests.serve.client import Client
@@ -208,6 +209,12 @@ def test_settings_that_can_be_changed_come_first(client: Client) -> None:
     assert "data-set" not in cannot
     order = [each.group for each in SETTINGS.values() if f"<h2>{each.group}</h2>" in can]
     assert can.index(f"<h2>{order[0]}</h2>") < can.index(f"<h2>{order[-1]}</h2>")
+
+
+def test_limits_are_shown_as_options(tmp_path: Path) -> None:
+    save_settings(tmp_path, CrawlSettings(pages=5_000, depth=0, time_s="2m", host_pages=["a.example=5"], wait=True))
+    shown = ["--pages 5,000", "--depth 0", "--time 120", "--host-pages a.example=5"]
+    assert limit_list(CollectionSource(tmp_path)) == shown
 
 
 def test_host_is_paused_and_released_by_settings(collection: Path, tmp_path: Path, front_page: str) -> None:

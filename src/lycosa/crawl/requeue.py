@@ -17,28 +17,13 @@ from lycosa.crawl.reading import joined_links
 from lycosa.crawl.seams import Shard
 from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState, pack_requisite_hops
 from lycosa.records import Family
-from lycosa.settings import CrawlSettings
+from lycosa.settings import SETTINGS, CrawlSettings
 from lycosa.store import Batch, PageRow, State, WarcLocation, page_at, pages_at, unpack_links, unpack_page
 from lycosa.web import DropReason, Url, filter_urls, split_url, url_from_key, url_key
 
 JUDGED_BY_KEY = b"judged-by"
 JUDGED_BY_NOTHING = b"{}"  # its value where pages came in whose links nobody has judged
-JUDGING_SETTINGS = (
-    "seeds",
-    "scope",
-    "include",
-    "exclude",
-    "skip_extensions",
-    "depth",
-    "pages_per_host",
-    "host_pages",
-    "host_depth",
-    "pipelines",
-    "purpose",
-    "keep",
-    "keep_types",
-    "external",
-)
+JUDGING_SETTINGS = tuple(name for name, about in SETTINGS.items() if about.judges_links)
 KEEPING_SETTINGS = frozenset({"keep", "keep_types"})
 # Settings by which URLs were dropped that are known, and for what reason.
 DROPPED_BY = {

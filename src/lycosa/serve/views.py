@@ -44,7 +44,6 @@ from lycosa.store import CollectionStore, JoinedCollection
 from lycosa.wording import counted
 
 LINKS_SHOWN = 100
-LIMITS = ("pages", "time_s", "bytes", "depth", "pages_per_host", "host_depth")
 RETRIES_SHOWN = 20
 TREE_ROWS = 30
 NEIGHBOURS = 24
@@ -323,9 +322,13 @@ def setting_list(source: CollectionSource) -> list[SettingView]:
 
 def limit_list(source: CollectionSource) -> list[str]:
     """The limits of the crawl, as options."""
-    values = source.settings().as_dict()
-    set_ones = ((name, values[name]) for name in LIMITS if values[name])
-    return [f"--{name.removesuffix('_s').replace('_', '-')} {value:,.10g}" for name, value in set_ones]
+    values, group, found = source.settings().as_dict(), SETTINGS["pages"].group, list[str]()
+    for name, about in SETTINGS.items():
+        value = values[name]
+        if about.group == group and value is not None and not isinstance(value, bool):
+            each_one = value if isinstance(value, tuple) else (f"{value:,.10g}",)
+            found += [f"{about.option} {each}" for each in each_one]
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -43,6 +43,8 @@ class Setting:
     is_common: bool  # stands before the groups in the help of `lycosa crawl`
     # May be changed while a crawl runs; others decide how a collection is kept, or whom it asks.
     is_steered: bool = False
+    # Decides which URLs come in: when it has changed, the next run looks at the stored links again (`crawl.requeue`).
+    judges_links: bool = False
     choices: tuple[str, ...] = ()
 
     @property
@@ -70,6 +72,7 @@ class SettingGroup:
         metavar: str = "",
         common: bool = False,
         steered: bool = False,
+        judges: bool = False,
     ) -> T:
         about = Setting(
             group=self.title,
@@ -79,6 +82,7 @@ class SettingGroup:
             metavar=metavar,
             is_common=common,
             is_steered=steered,
+            judges_links=judges,
         )
         made: T = dataclasses.field(default=default, metadata={"setting": about})
         return made
@@ -115,7 +119,11 @@ class CrawlSettings:
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     seeds: tuple[str, ...] = WHERE(
-        (), v.each(v.seed), "Start at these URLs; a URL without a scheme is https.", option=None
+        (),
+        v.each(v.seed),
+        "Start at these URLs; a URL without a scheme is https.",
+        option=None,
+        judges=True,
     )
     scope: Scope = WHERE(
         "host",
@@ -123,6 +131,7 @@ class CrawlSettings:
         "Follow links to the seed's host, its domain, its folder (prefix), or anywhere (any).",
         common=True,
         steered=True,
+        judges=True,
     )
     include: tuple[str, ...] = WHERE(
         (),
@@ -130,12 +139,23 @@ class CrawlSettings:
         "Crawl only URLs that match a pattern: * is any text, '/blog/*' looks at the path alone.",
         metavar="PATTERN",
         steered=True,
+        judges=True,
     )
     exclude: tuple[str, ...] = WHERE(
-        (), v.each(v.pattern), "Skip URLs that match a pattern: '*.pdf'.", metavar="PATTERN", steered=True
+        (),
+        v.each(v.pattern),
+        "Skip URLs that match a pattern: '*.pdf'.",
+        metavar="PATTERN",
+        steered=True,
+        judges=True,
     )
     skip_extensions: tuple[str, ...] = WHERE(
-        (), v.each(v.extension), "Skip documents with these extensions: zip.", option=None, steered=True
+        (),
+        v.each(v.extension),
+        "Skip documents with these extensions: zip.",
+        option=None,
+        steered=True,
+        judges=True,
     )
     types: tuple[str, ...] = WHERE(
         (),
@@ -145,7 +165,7 @@ class CrawlSettings:
         metavar="PATTERN",
         steered=True,
     )
-    external: bool = WHERE(False, v.flag, "Check links that leave the scope, without following them.")
+    external: bool = WHERE(False, v.flag, "Check links that leave the scope, without following them.", judges=True)
     images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.", steered=True)
     requisites: bool = WHERE(
         False,
@@ -217,6 +237,7 @@ class CrawlSettings:
         metavar="N",
         common=True,
         steered=True,
+        judges=True,
     )
     time_s: float | None = LIMITS(
         None,
@@ -230,7 +251,12 @@ class CrawlSettings:
         None, v.or_none(v.size(1)), "Stop when this much was received: 500MB or 2GiB.", metavar="SIZE", steered=True
     )
     pages_per_host: int | None = LIMITS(
-        None, v.or_none(v.whole(1)), "Keep at most this many pages of one host.", metavar="N", steered=True
+        None,
+        v.or_none(v.whole(1)),
+        "Keep at most this many pages of one host.",
+        metavar="N",
+        steered=True,
+        judges=True,
     )
     host_pages: tuple[str, ...] = LIMITS(
         (),
@@ -238,6 +264,7 @@ class CrawlSettings:
         "Keep at most this many pages of each matching host, whatever --pages-per-host says: '*.example.org=500'.",
         metavar="PATTERN=N",
         steered=True,
+        judges=True,
     )
     host_depth: int | None = LIMITS(
         None,
@@ -245,6 +272,7 @@ class CrawlSettings:
         "Follow at most this many links in a row within a host, from the page where the crawl entered it.",
         metavar="N",
         steered=True,
+        judges=True,
     )
     wait: bool = LIMITS(
         False,
@@ -367,6 +395,7 @@ class CrawlSettings:
         "archive",
         v.one_of(UsePurpose),
         "Say what the pages are for: those whose publishers forbid that are not fetched, or not kept.",
+        judges=True,
     )
     nofollow: bool = POLITENESS(
         True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None, steered=True
@@ -377,6 +406,7 @@ class CrawlSettings:
         v.each(v.pattern),
         "Keep only pages whose URL matches a pattern, as for --include; others are read for their links.",
         metavar="PATTERN",
+        judges=True,
     )
     keep_types: tuple[str, ...] = KEEPING(
         (),
@@ -384,6 +414,7 @@ class CrawlSettings:
         "Keep only documents of this media type, such as application/pdf; pages of others are read for their links.",
         option="--keep-type",
         metavar="PATTERN",
+        judges=True,
     )
     archive: Archive = KEEPING(
         "full",
@@ -597,6 +628,7 @@ class CrawlSettings:
         v.each(v.text),
         "These parts see each page before it is kept, in this order, and may add fields or drop it.",
         option=None,
+        judges=True,
     )
 
     def __init__(self, **values: Any) -> None:
