@@ -102,6 +102,7 @@ def test_seed_without_scheme_is_https_and_every_seed_a_url(typed: str, seed: str
         ("allow_private", ["10.0.0.0/99"], "allow_private holds '10.0.0.0/99', it must be a network"),
         ("proxies", ["ftp://p"], "proxies holds a value that cannot be used, it must be a URL"),
         ("proxies", ["http://u:pw@p"], "name the user of a proxy by --user"),
+        ("types", ["pdf"], "types holds 'pdf', it must be a media type such as application/pdf"),
         ("transfers", 0, "between 1 and 100,000"),
         ("ca_file", "a\nb", "it must be text without control characters"),
         ("delay", 1, "there is no setting delay; did you mean delay_s?"),

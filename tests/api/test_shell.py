@@ -1,7 +1,5 @@
 """`lycosa shell`: pages are fetched as a crawl does and looked into; code runs and prints."""
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
@@ -53,7 +51,7 @@ def test_shell_on_a_url_tries_selectors_links_and_scope() -> None:
 
 
 @pytest.mark.slow
-def test_shell_fetches_another_page_politely_and_says_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shell_fetches_another_page_politely_and_says_why_there_is_none() -> None:
     with site() as web:
         fill(web)
         said = shell(
@@ -63,8 +61,7 @@ def test_shell_fetches_another_page_politely_and_says_why_there_is_none(monkeypa
         assert "robots" in said.err
         assert "/secret/x" not in web.asked
 
-        monkeypatch.setattr(sys, "stdin", io.StringIO("css('h1')"))  # code from a pipe
-        assert lycosa("shell", f"{web.url}/", "--delay", "0").out == "Pumps\n"
+        assert lycosa("shell", f"{web.url}/", "--delay", "0", given="css('h1')").out == "Pumps\n"  # code from a pipe
 
 
 @pytest.mark.slow
@@ -98,3 +95,5 @@ def test_shell_says_what_is_wrong_in_a_sentence(tmp_path: Path) -> None:
     said = shell(tmp_path, "1")
     assert (said.code, "is no collection" in said.err) == (2, True)
     assert shell("http://127.0.0.1:9/", "css('h1')").code == 2
+    said = lycosa("shell")
+    assert (said.code, said.err) == (2, "lycosa: Missing argument 'URL|DIR'.\n")

@@ -204,6 +204,8 @@ def test_urls_that_are_not_text_say_file_and_line(tmp_path: Path) -> None:
         ("-i . --into d", "-i: cannot read .: Is a directory"),
         ("a.org --into d --allow-private=10.0.0.0/99", "--allow-private holds '10.0.0.0/99', it must be a network"),
         ("a.org --into d --pages", "requires an argument"),
+        ("a.org --into d --render-step scroll", "--render-step is done in rendered pages: add --render auto"),
+        ("a.org --into d --keep-type pdf", "--keep-type holds 'pdf', it must be a media type such as application/pdf"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_exit_code_2(refused: Refused, words: str, says: str) -> None:

@@ -126,6 +126,20 @@ def test_missing_secret_and_readable_file_are_one_sentence(tmp_path: Path, monke
         crawl(tmp_path / "c", "http://127.0.0.1:9/", headers=["X-Api-Key: ${nowhere}"], credentials=str(loose))
 
 
+def test_credentials_file_that_nothing_refers_to_has_to_be_usable_too(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot read the credentials file"):
+        crawl(tmp_path / "c", "http://127.0.0.1:9/", credentials=str(tmp_path / "nowhere.toml"))
+    assert not (tmp_path / "c").exists()
+
+
+def test_file_that_is_no_client_certificate_is_refused_and_not_remembered(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(SettingsError, match=r"notes\.txt is no client certificate: give a PEM file"):
+        crawl(tmp_path / "c", "http://127.0.0.1:9/", certificates=[str(tmp_path / "notes.txt")])
+    with running(front()) as own:
+        assert crawl(tmp_path / "c", own.origin).pages == 1
+
+
 @pytest.mark.parametrize(
     "value", ["no colon s3cr3t", "User-Agent: s3cr3t", "X: s3cr3t\r\nY: z", "ftp://a X: s3cr3t", "X: s3cr3t☃"]
 )

@@ -176,7 +176,7 @@ class Crawl:
         s = self.settings = taken.settings
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
         is_restart = is_collection(self.into)
-        if not (s.seeds or is_restart):
+        if not s.seeds and settings_of_folder(self.into) is None:
             raise SettingsError(f"there is nothing to start from: give a URL, {self.into} is no collection yet")
         if s.has_sessions:
             from lycosa.sessions import require_secrets  # lazy: for crawls that send credentials
@@ -186,8 +186,8 @@ class Crawl:
         try:
             self._collection = CollectionStore.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
             save_secrets(self.into, taken.secrets)
-            self._collection.save_settings(to_toml(s))
             self._engine = assemble_engine(self._collection, s, parts, is_restart=is_restart, recrawl=self._recrawl)
+            self._collection.save_settings(to_toml(s))  # after it: settings that are refused do not stay
         except BaseException:
             if self._collection is not None:
                 self._collection.close()

@@ -203,7 +203,8 @@ class CrawlCommand(LycosaCommand):
         for param in self.params:
             # The schema reads what was typed. Typer would import pydantic and build a reader for each of 60 options
             # before the first request is sent: 0.13 s.
-            param.process_value = _as_typed  # type: ignore[assignment,method-assign]
+            if not param.required:  # what has to be there is still asked for
+                param.process_value = _as_typed  # type: ignore[assignment,method-assign]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, expand_allow_private(args))
@@ -284,6 +285,8 @@ def resolve_settings(
     if kept is None and not settings.seeds:
         raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
     _require_store(settings, typed=given)
+    if "render_steps" in given and settings.render == "never":
+        raise SettingsError("--render-step is done in rendered pages: add --render auto or --render always")
     seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
     # Only seeds that were typed open private hosts, not those of a file or the environment.
     from_command_line = merge(SettingsSource({"seeds": typed_seeds})).seeds

@@ -107,7 +107,7 @@ def credentials_by_origin(settings: CrawlSettings, secrets: Secrets) -> dict[str
     for origin, text in map(split_origin, settings.certificates):
         path, password = split_certificate(text)
         one = found.setdefault(origin, OriginCredentials())
-        one.certificate, one.key_password = _readable(path), secrets.fill(password)
+        one.certificate, one.key_password = _require_pem(path), secrets.fill(password)
     found.pop("", None)
     return found
 
@@ -134,12 +134,15 @@ def redacted(value: str) -> str:
     return f"[redacted: {' '.join(names)}]" if names else REDACTED
 
 
-def _readable(path: str) -> str:
+def _require_pem(path: str) -> str:
+    """The path of a certificate that has its key. libcurl would say so too, but as a failure of every host."""
     try:
-        with Path(path).open("rb"):
-            return path
+        data = Path(path).read_bytes()
     except OSError as error:
         raise SettingsError(f"the client certificate {path} cannot be read: {error.strerror}") from error
+    if b"-----BEGIN CERTIFICATE-----" not in data or b"PRIVATE KEY-----" not in data:
+        raise SettingsError(f"{path} is no client certificate: give a PEM file that has the certificate and its key")
+    return path
 
 
 def origin_of(url: str) -> str:

@@ -263,6 +263,8 @@ class TakenOut(NamedTuple):
 def take_out_secrets(settings: "CrawlSettings", folder: Path) -> TakenOut:
     """The settings of the collection in a folder with every credential bound to origins and every secret replaced by
     its name. Settings that name no credentials come back as they are."""
+    if settings.credentials:
+        read_secrets(Path(settings.credentials))  # a file that cannot be used is no surprise for later
     if not settings.has_sessions:
         return TakenOut(settings, {})
     known = read_secrets(folder / CREDENTIALS_FILE) if (folder / CREDENTIALS_FILE).exists() else {}

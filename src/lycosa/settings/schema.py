@@ -159,7 +159,7 @@ class CrawlSettings:
     )
     types: tuple[str, ...] = WHERE(
         (),
-        v.each(v.pattern),
+        v.each(v.media_type),
         "Keep only documents of this media type: 'text/*', image/png.",
         option="--type",
         metavar="PATTERN",
@@ -410,7 +410,7 @@ class CrawlSettings:
     )
     keep_types: tuple[str, ...] = KEEPING(
         (),
-        v.each(v.pattern),
+        v.each(v.media_type),
         "Keep only documents of this media type, such as application/pdf; pages of others are read for their links.",
         option="--keep-type",
         metavar="PATTERN",
@@ -598,7 +598,7 @@ class CrawlSettings:
     )
     store_types: tuple[str, ...] = MACHINES(
         (),
-        v.each(v.pattern),
+        v.each(v.media_type),
         "Move only pages of this media type to the store: 'text/*'.",
         option="--store-type",
         metavar="PATTERN",

@@ -189,6 +189,14 @@ def pattern(value: str) -> str:
     return value
 
 
+def media_type(value: str) -> str:
+    """A media type, or a pattern of them."""
+    kind, slash, rest = value.partition("/")
+    if not (kind and slash and rest) and "*" not in value:
+        raise InvalidValue("it must be a media type such as application/pdf, or a pattern such as 'image/*'")
+    return value.lower()
+
+
 def render_step(value: str) -> str:
     """Something that is done in a rendered page."""
     read_render_step(value)
