@@ -24,7 +24,8 @@ WIDTHS = (1280, 400)
 WEB = ("--hosts", "40", "--pages", "20000", "--rtt", "80", "--rtt-spread", "0.8", "--time-scale", "200000")
 TROUBLE = ("--trouble", "not-found=0.03", "--trouble", "error=0.02", "--trouble", "unavailable=0.2")
 PAGES, BEFORE_PICTURES_S = 400, 20.0
-HEIGHT, MOST_BELOW, SETTLE_S = 900, 1_500, 0.6
+HEIGHT, MOST_BELOW, SETTLE_S, LONGEST_S = 900, 1_500, 0.6, 120.0
+WAITS = "!!document.querySelector('meta[http-equiv=refresh]')"
 
 
 def collected(web_options: list[str], front: str, into: Path) -> None:
@@ -60,6 +61,8 @@ def take(page: Browser, link: str, pages: dict[str, str], folder: Path) -> None:
             for name, path in pages.items():
                 page.resize(width, HEIGHT, is_dark=is_dark)
                 page.open(f"{at.scheme}://{at.netloc}{path}", settle_s=SETTLE_S)
+                page.wait(lambda: not page.evaluate(WAITS), LONGEST_S)  # for what the page makes beside it
+                page.settle(SETTLE_S)
                 picture = f"{name}-{width}-{'dark' if is_dark else 'light'}"
                 page.screenshot(folder / f"{picture}.png")
                 if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:

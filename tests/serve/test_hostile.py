@@ -90,6 +90,9 @@ def test_nothing_of_a_site_runs_in_a_browser_and_the_layout_holds(hostile: Path)
             assert page.evaluate("document.title") != "taken over", path
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
         page.open(f"{at.scheme}://{at.netloc}/report")
+        page.wait(
+            lambda: any("<h1" in text for url, text in page.texts().items() if url.endswith("/report/page")), 60.0
+        )
         assert "<h1" in "".join(text for url, text in page.texts().items() if url.endswith("/report/page"))
     assert page.dialogs == []
     assert [each for each in page.problems if "status of 40" not in each] == []

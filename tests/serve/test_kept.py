@@ -26,6 +26,23 @@ def test_whoever_asks_for_a_slow_answer_is_not_kept_waiting(monkeypatch: pytest.
     assert answers.ask("ranks", lambda: 8, anew=True) == 8
 
 
+def test_former_answer_stands_while_the_next_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.serve.kept.SLOW_FOR_S", -1.0)
+    monkeypatch.setattr("lycosa.serve.kept.KEPT_TIMES", 0.0)
+    answers, may_end = SlowAnswers(), threading.Event()
+
+    def make() -> int:
+        may_end.wait()
+        return 8
+
+    assert answers.ask("ranks", lambda: 7) == 7
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.0)
+    assert answers.ask("ranks", make) == 7
+    may_end.set()
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    assert answers.ask("ranks", make) == 8
+
+
 def test_what_goes_wrong_is_told_to_whoever_asks_and_tried_again() -> None:
     def fail() -> int:
         raise SettingsError("it cannot be")

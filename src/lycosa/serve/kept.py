@@ -38,11 +38,18 @@ class Kept(Generic[T]):
 
 
 class _SlowAnswer:
-    """One answer, from when it is begun; `until` says how long it counts once it is there."""
+    """One answer, from when it is begun; `until` says how long it counts once it is there. `former` is the one before,
+    which stands for it meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, former: Any = None) -> None:
+        self.former = former
         self.future: Future[Any] = Future()
         self.until = float("inf")
+
+    @property
+    def value(self) -> Any:
+        """The value, or as long as there is none the former one."""
+        return self.future.result() if self.future.done() and not self.future.exception() else self.former
 
     def make(self, make: Callable[[], Any], turn: threading.Lock) -> None:
         with turn:
@@ -68,17 +75,17 @@ class SlowAnswers:
         return f"<SlowAnswers {len(self._answers)}>"
 
     def ask(self, name: str, make: Callable[[], T], *, anew: bool = False) -> T | None:
-        """The answer, or None while it is being made. What goes wrong is raised here."""
+        """The answer, or None while it is made for the first time. What goes wrong is raised here."""
         with self._lock:
             answer = self._answers.get(name)
             if answer is None or time.monotonic() > answer.until or (anew and answer.future.done()):
-                answer = self._answers[name] = _SlowAnswer()
+                answer = self._answers[name] = _SlowAnswer(None if anew or answer is None else answer.value)
                 while len(self._answers) > MOST_KEPT:
                     del self._answers[next(iter(self._answers))]
                 # A daemon: Ctrl-C does not wait for it.
                 threading.Thread(target=answer.make, args=(make, self._turn), daemon=True).start()
         try:
-            found: T = answer.future.result(PATIENCE_S)
+            found: T | None = answer.future.result(PATIENCE_S)
         except TimeoutError:
-            return None
+            found = answer.former
         return found

@@ -63,11 +63,6 @@ HOST_COLUMNS: dict[HostColumn, str] = {
 }
 CHANGE_KINDS = ("text", "structure", "image", "new", "gone", "back", "redirect")
 STATIC = {"live.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
-REPORT_AWAITED = (
-    "<!doctype html><meta name=color-scheme content='light dark'>"
-    "<meta http-equiv=refresh content='2; url=/report/page'><title>Report</title>"
-    "<p>The report is being made: 100,000 pages take about a minute. It appears here by itself."
-)
 _CHANGED_WORDS = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}")  # as `recrawl.change.diff` writes them
 
 
@@ -131,9 +126,10 @@ class PageRenderer:
             self._jinja.get_template(template).render(here=template.removesuffix(".html"), **values), code
         )
 
-    def waiting(self, title: str, says: str) -> Response:
-        """What stands in place of a page that takes long, until it is there: it asks again by itself."""
-        return self.render("waiting.html", title=title, says=says)
+    def waiting(self, title: str, says: str, where: str = "") -> Response:
+        """What stands in place of a page that takes long, until it is there: it asks again by itself, for itself or for
+        what is at `where`."""
+        return self.render("waiting.html", title=title, says=says, where=where)
 
     def report(self, *, anew: bool) -> str | None:
         """The site report as one document; None while it is being made."""
@@ -242,16 +238,19 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
         return pages.render("search.html", code=400 if problem else 200, q=plain_text(q), **values)
 
     @app.get("/report", include_in_schema=False)
-    def report() -> Response:
+    def report(anew: bool = False) -> Response:
+        # This page waits, and not the frame below: a sandboxed frame cannot ask a second time, having no cookie.
+        if pages.report(anew=anew) is None:
+            return pages.waiting("Report", "The report is being made: 100,000 pages take about a minute.", "/report")
         return pages.render("report.html")
 
     @app.get("/report/page", include_in_schema=False)
-    def report_page(anew: bool = False) -> Response:
+    def report_page() -> Response:
         # Its script filters the findings. It is named by its digest, and runs on an origin that may ask for nothing.
-        made = pages.report(anew=anew)
+        made = pages.report(anew=False)
         policy = f"sandbox allow-popups allow-scripts; {page_policy()}; frame-ancestors 'self'"
         headers = {"Content-Security-Policy": policy}
-        return HTMLResponse(REPORT_AWAITED if made is None else made, headers=headers)
+        return HTMLResponse("Load the page again." if made is None else made, headers=headers)
 
     @app.get("/graph", include_in_schema=False)
     def graph(url: str = "", host: str = "") -> Response:
