@@ -6,7 +6,6 @@ The lines are made from the rows of pages, without reading a record, but for cop
 is `warc/revisit`. An export of everything has all versions of every page; the file names are those of `DIR/warc`.
 """
 
-import time
 from base64 import b32encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from lycosa.inspect import StoredPage
 from lycosa.records import Family
 from lycosa.recrawl import split_change_key, unpack_change, version_row
 from lycosa.store import CollectionStore, PageRow, WarcLocation, page_at, warc_path
-from lycosa.web import surt_key, url_from_key
+from lycosa.web import format_capture_time, surt_key, url_from_key
 
 REVISIT = "warc/revisit"
 
@@ -43,8 +42,8 @@ _encode = msgspec.json.Encoder().encode
 
 def cdx_line(url: str, fetched_s: float, about: CdxLine) -> bytes:
     """A line, with its newline."""
-    moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(fetched_s))
-    return b"%b %b %b\n" % (surt_key(url).encode(), moment.encode(), _encode(about))
+    captured = format_capture_time(fetched_s)
+    return b"%b %b %b\n" % (surt_key(url).encode(), captured.encode(), _encode(about))
 
 
 class CdxLines:

@@ -34,6 +34,7 @@ from lycosa.export.warc import info_record
 from lycosa.inspect import StoredPage
 from lycosa.store import JoinedCollection, WarcLocation, committed_lengths, released_files, warc_path
 from lycosa.version import __version__
+from lycosa.web import format_timestamp
 
 LINES_PER_MEMBER = 1_024
 CHUNK_BYTES = 1 << 20
@@ -111,7 +112,7 @@ class WaczArchive(ExportFormat):
 
     def _add_page(self, page: StoredPage, text: str) -> None:
         self._page_count += 1
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(page.row.fetched_s))
+        moment = format_timestamp(page.row.fetched_s)
         rank = page.depth, page.url.count("/"), not _FRONT_PAGE.search(page.url), len(page.url)
         if self._main is None or rank < self._main_rank:
             self._main, self._main_rank = (page.url, moment), rank
@@ -210,7 +211,7 @@ class _WaczPackage:
 
     def finish(self, source: ExportSource, main: tuple[str, str] | None) -> None:
         """Adds what describes the package, and ends it."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(source.began_s))
+        moment = format_timestamp(source.began_s)
         about: dict[str, object] = {
             "profile": "data-package",
             "wacz_version": "1.1.1",

@@ -14,7 +14,7 @@ from lycosa.errors import SettingsError
 from lycosa.inspect import StoredPage, StoredPages, asked_url, key_prefixes, open_to_read, stats_of, url_view
 from lycosa.records import Family
 from lycosa.store import CollectionStore, JoinedCollection, PageRow, shard_paths, unpack_page
-from lycosa.web import MediaKind, key_prefix_end, media_kind, parse_url, url_from_key, url_key
+from lycosa.web import MediaKind, format_capture_time, key_prefix_end, media_kind, parse_url, url_from_key, url_key
 
 LATEST, LATEST_S = "latest", 1e12
 LISTED = 100  # URLs of one page of a list
@@ -146,4 +146,4 @@ def time_of(moment: str) -> float:
 
 def moment_of(page: StoredPage) -> str:
     """The time of a capture in 14 digits."""
-    return time.strftime("%Y%m%d%H%M%S", time.gmtime(page.row.fetched_s))
+    return format_capture_time(page.row.fetched_s)

@@ -40,6 +40,7 @@ from lycosa.serve.views import (
     url_list,
     url_page,
 )
+from lycosa.web import format_capture_time, format_timestamp
 from lycosa.wording import duration, rate, size
 
 ROWS = 50
@@ -82,7 +83,7 @@ def next_request(host: HostView) -> Markup:
         return Markup("–")
     if host.next_s <= time.time():
         return Markup("now")
-    return Markup('<time datetime="{}">{}</time>').format(_iso(host.next_s), time_text(host.next_s))
+    return Markup('<time datetime="{}">{}</time>').format(format_timestamp(host.next_s), time_text(host.next_s))
 
 
 def link_to(page: str, **asked: object) -> str:
@@ -104,11 +105,16 @@ class PageRenderer:
             lstrip_blocks=True,
         )
         self._jinja.filters.update(
-            size=size, rate=rate, when=time_text, span=span_text, number=lambda value: f"{value:,}", iso=_iso
+            size=size,
+            rate=rate,
+            when=time_text,
+            span=span_text,
+            number=lambda value: f"{value:,}",
+            iso=format_timestamp,
         )
         self._jinja.globals.update(
             changed_words=changed_words,
-            stamp=_stamp,
+            stamp=format_capture_time,
             next_request=next_request,
             wait_reason=lambda host: host.waits.partition(": ")[2],
             link=link_to,
@@ -287,12 +293,3 @@ def changed_words(line: str) -> list[tuple[str, str]]:
         found.append(("gone", match[1]) if match[1] is not None else ("new", match[2]))
         end = match.end()
     return [part for part in (*found, ("", line[end:])) if part[1]]
-
-
-def _stamp(unix_s: float) -> str:
-    """A time as the replay names captures."""
-    return time.strftime("%Y%m%d%H%M%S", time.gmtime(unix_s))
-
-
-def _iso(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))

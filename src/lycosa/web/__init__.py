@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lycosa.doors import open_lazily
 from lycosa.web.charset import detect_charset, to_utf8
-from lycosa.web.date import format_date, format_timestamp, iso_date, parse_date
+from lycosa.web.date import format_capture_time, format_date, format_timestamp, iso_date, parse_date
 from lycosa.web.document import (
     DIGEST_BYTES,
     MAIN_TEXT_VERSION,
@@ -218,6 +218,7 @@ __all__ = [
     "fill_parts",
     "filter_urls",
     "follow_links",
+    "format_capture_time",
     "format_date",
     "format_timestamp",
     "head_pays",

@@ -56,6 +56,11 @@ def format_timestamp(unix_s: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
 
 
+def format_capture_time(unix_s: float) -> str:
+    """A time as web archives name captures, in UTC: `20260131120000`."""
+    return time.strftime("%Y%m%d%H%M%S", time.gmtime(unix_s))
+
+
 def format_date(unix_s: float) -> str:
     """A date and time of day in UTC, in a form that every option of Lycosa accepts as a date."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(unix_s))
