@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from lycosa.cli.options import AsJson, AsJsonLines, CommandTable, Folder, InFolder
+from lycosa.cli.options import AsJson, AsJsonLines, CommandTable, Folder, InFolder, UrlPrefix
 from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
 from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
 from lycosa.cluster import lost_shards
@@ -176,13 +176,7 @@ def _host_line(row: HostView) -> str:
 )
 def tree(
     into: Folder,
-    prefix: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL-PREFIX",
-            help="The beginning of a URL (https://example.org/docs/), or a host or domain (example.org).",
-        ),
-    ] = "",
+    prefix: UrlPrefix = "",
     depth: Annotated[int | None, typer.Option(min=1, metavar="N", help="Go at most this many folders down.")] = None,
     rows: Annotated[
         int, typer.Option(min=1, max=MAX_TREE_ROWS, metavar="N", help="Show this many branches.")

@@ -64,6 +64,13 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a col
 InFolder = Annotated[
     Path, typer.Option("--in", metavar="DIR", help="The folder of the collection, as given to --into.")
 ]
+UrlPrefix = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL-PREFIX",
+        help="The beginning of a URL (https://example.org/docs/), or a host or domain (example.org).",
+    ),
+]
 UrlFiles = Annotated[
     list[str] | None,
     typer.Option(

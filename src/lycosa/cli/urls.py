@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from lycosa.cli.options import CommandTable, Folder
+from lycosa.cli.options import CommandTable, Folder, UrlPrefix
 from lycosa.cli.wording import note, printable
 from lycosa.errors import SettingsError
 from lycosa.inspect import KnownUrl, KnownUrlFilter, open_to_read, safe_cell, url_batches
@@ -36,13 +36,7 @@ app = CommandTable()
 )
 def urls(
     into: Folder,
-    prefix: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL-PREFIX",
-            help="The beginning of a URL (https://example.org/docs/), or a host or domain (example.org).",
-        ),
-    ] = "",
+    prefix: UrlPrefix = "",
     states: Annotated[
         list[str] | None,
         typer.Option(

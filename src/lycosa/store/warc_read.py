@@ -283,20 +283,11 @@ def read_record(path: Path, place: WarcLocation) -> WarcRecord:
 def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes, str] | None:
     """Reads header block, body and WARC-Record-ID of a response of ours, as `WarcRecord` gives them, and checks nothing
     else: for whoever reads all of them. None where there is no such record, or it needs a closer look."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        packed = os.pread(file, place.length, place.offset)
-    except OSError:
-        return None
-    finally:
-        os.close(file)
     stream = isal_zlib.decompressobj(31)
     try:
+        packed = _read_bytes(path, place.offset, place.length)
         data = stream.decompress(packed)
-    except _GZIP_ERROR:
+    except (OSError, _GZIP_ERROR):
         return None
     start = data.find(b"\r\n\r\n") + 4
     if data.find(_RENDERED, 0, start) >= 0:
@@ -312,18 +303,20 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes, str] | 
 def read_record_id(path: Path, place: WarcLocation) -> str | None:
     """Reads the WARC-Record-ID of the record at `place`, and no more of it; None where that takes a closer look."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        packed = os.pread(file, min(place.length, _ID_WITHIN_BYTES), place.offset)
+        packed = _read_bytes(path, place.offset, min(place.length, _ID_WITHIN_BYTES))
         data = isal_zlib.decompressobj(31).decompress(packed, _ID_WITHIN_BYTES)
     except (OSError, _GZIP_ERROR):
         return None
-    finally:
-        os.close(file)
     found = _RECORD_ID.search(data)
     return found[1].decode() if found else None
+
+
+def _read_bytes(path: Path, offset: int, length: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(file, length, offset)
+    finally:
+        os.close(file)
 
 
 def iter_members(path: Path) -> Iterator[tuple[bytes, bytes]]:
