@@ -7,12 +7,12 @@ Called by `html`, last.
 """
 
 import re
+from collections.abc import Iterable
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from lycosa.web.similarity import simhash
 
-_HIDDEN = "script,style,noscript,iframe,noembed,noframes"
 _MAY_NAVIGATE = (
     "nav,footer,[role=navigation],[role=contentinfo],[id^=nav],[class*=nav],[class*=breadcrumb],[class*=sidebar]"
 )
@@ -21,23 +21,20 @@ _ROLES = frozenset(("navigation", "contentinfo"))
 _NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 
 
-def comparable_simhash(tree: LexborHTMLParser) -> bytes:
-    """The SimHash of the text of an HTML document's tree, of which parts are taken out; empty where it is too short."""
-    mains = tree.css("main")
-    for node in tree.css(_HIDDEN):
+def comparable_simhash(
+    tree: LexborHTMLParser, *, main: LexborNode | None, hidden: Iterable[LexborNode], links: Iterable[LexborNode]
+) -> bytes:
+    """The SimHash of the text of an HTML document's tree, of which hidden elements, links and navigation are taken out;
+    empty where it is too short. `main` is its main element, where there is exactly one."""
+    for node in hidden:
         node.decompose(recursive=False)
-    if tree.body is None:
+    root = main or tree.body
+    if root is None:
         return b""
-    root = mains[0] if len(mains) == 1 and len(tree.css("main")) == 1 else tree.body
-    skipped = [*filter(_is_navigation, root.css(_MAY_NAVIGATE)), *filter(_is_link, root.css("a"))]
-    for node in reversed(skipped):
+    navigation = filter(_is_navigation, root.css(_MAY_NAVIGATE))
+    for node in (*navigation, *links):
         node.decompose(recursive=False)
     return simhash(root.text(separator="\0"))
-
-
-def _is_link(anchor: LexborNode) -> bool:
-    attributes = anchor.attributes
-    return "href" in attributes or attributes.get("xlink:href") is not None
 
 
 def _is_navigation(node: LexborNode) -> bool:

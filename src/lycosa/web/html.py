@@ -83,7 +83,7 @@ def analyse_html(document: Document) -> Page:
         text_digest=text_digest(main),
         is_cut=is_cut or len(links) >= MAX_LINKS,
         is_volatile=b"data-vol" in document.body,
-        simhash=comparable_simhash(tree) if document.wants_simhash else b"",
+        simhash=reader.comparable_simhash(tree) if document.wants_simhash else b"",
     )
 
 
@@ -151,6 +151,8 @@ class _PageReader:
         self.robots: list[str] = []
         self._headings: list[tuple[int, _Name]] = []
         self._anchors: list[tuple[str, str, _Name]] = []  # href, rel
+        self._anchor_nodes: list[LexborNode] = []
+        self._hidden_nodes: list[LexborNode] = []
         self._other_links: list[Link] = []
         self._levels = [_Level()]  # of the page, and of each hidden element that is open
         self._pieces: list[str] = []
@@ -159,6 +161,7 @@ class _PageReader:
         self._title_texts: list[str] = []
         self._mains = 0
         self._main: slice | None = None  # the pieces of the main element
+        self._main_node: LexborNode | None = None
         self._walk(root)
 
     # what was found
@@ -185,6 +188,11 @@ class _PageReader:
         parts = (self._pieces[: self._main.start], self._pieces[self._main], self._pieces[self._main.stop :])
         before, main, after = (collapse(BETWEEN.join(pieces)) for pieces in parts)
         return b" ".join(filter(None, (before, main, after))), main
+
+    def comparable_simhash(self, tree: LexborHTMLParser) -> bytes:
+        """The SimHash of what the page says by itself. The tree is taken apart for it."""
+        main = self._main_node if self._mains == 1 else None
+        return comparable_simhash(tree, main=main, hidden=self._hidden_nodes, links=self._anchor_nodes)
 
     # what the walk passes
 
@@ -230,16 +238,19 @@ class _PageReader:
     def begin_body(self, _: LexborNode) -> None:
         self._is_in_body = True
 
-    def begin_main(self, _: LexborNode) -> _AtEnd:
+    def begin_main(self, element: LexborNode) -> _AtEnd:
         self._mains += 1
         start = len(self._pieces)
+        if not self._is_hidden():
+            self._main_node = element
 
         def end() -> None:
             self._main = slice(start, len(self._pieces))
 
         return None if self._is_hidden() else end
 
-    def begin_hidden(self, _: LexborNode) -> _AtEnd:
+    def begin_hidden(self, element: LexborNode) -> _AtEnd:
+        self._hidden_nodes.append(element)
         self._levels.append(_Level())
         return self._levels.pop
 
@@ -269,6 +280,7 @@ class _PageReader:
         href = attributes["href"] or "" if "href" in attributes else attributes.get("xlink:href")
         if href is None:
             return None
+        self._anchor_nodes.append(element)
         self._anchors.append((href, attributes.get("rel") or "", anchor := _Name(self._levels[-1])))
         return anchor.end
 

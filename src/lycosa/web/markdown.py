@@ -87,7 +87,7 @@ class _Writer:
         if self._flat:
             self._add_boundary()
         else:
-            self._flush()
+            self._end_line()
             if tag in HEADINGS:
                 self._flat = len(self._nodes)
             elif tag in VERBATIM:
@@ -106,14 +106,14 @@ class _Writer:
             elif tag == "li":
                 self._prefixes.append(self._item_prefix())
             elif tag == "blockquote":
-                self._prefixes.append(_Prefix("> ", "> "))
+                self._prefixes.append(_Prefix("> ", "> ", is_item=False))
 
     def _item_prefix(self) -> "_Prefix":
         number = self._numbers[-1] if self._numbers else 0
         if number:
             self._numbers[-1] += 1
         marker = f"{number}. " if number else "- "
-        return _Prefix(marker, " " * len(marker))
+        return _Prefix(marker, " " * len(marker), is_item=True)
 
     def close(self) -> None:
         node = self._nodes.pop()
@@ -123,11 +123,11 @@ class _Writer:
             if self._code is not None:
                 self._end_code()
             else:
-                self._flush(int(tag[1]))
+                self._end_line(int(tag[1]))
         elif self._flat:
             self._add_boundary()
         else:
-            self._flush()
+            self._end_line()
             if self._table is not None:
                 self._close_in_table(node, self._table)
             elif tag in _LISTS:
@@ -230,7 +230,7 @@ class _Writer:
         if self._code is not None:
             self._code.append("\n")
         elif is_rule and not self._flat and self._cell is None:
-            self._flush()
+            self._end_line()
             self._emit(["---"], "rule")
         elif self._flat or not self._line:
             self._has_space = True
@@ -240,22 +240,25 @@ class _Writer:
 
     # what is written
 
-    def _flush(self, level: int = 0) -> None:
+    def _end_line(self, level: int = 0) -> None:
         """Ends the open block."""
-        if self._line:
-            if self._marks:
-                self._pause()
-            text = "".join(self._line).rstrip("\n")
-            self._line = []
-            lines = (_CODE_SPAN.sub(_code_span, text) if _CODE in text else text).split("\n")
-            if level:
-                self._emit([f"{'#' * level} {' '.join(lines)}"], "heading")
-            else:
-                self._emit(
-                    [_LINE_START.sub(_escape_start, line, 1) if _LINE_START.match(line) else line for line in lines],
-                    "text",
-                )
         self._has_space = False
+        if not self._line:
+            return
+        if self._marks:
+            self._pause()
+        text = "".join(self._line).rstrip("\n")
+        self._line = []
+        if _CODE in text:
+            text = _CODE_SPAN.sub(_code_span, text)
+        lines = text.split("\n")
+        if level:
+            self._emit([f"{'#' * level} {' '.join(lines)}"], "heading")
+        else:
+            self._emit(
+                [_LINE_START.sub(_escape_start, line, 1) if _LINE_START.match(line) else line for line in lines],
+                "text",
+            )
 
     def _emit(self, lines: list[str], kind: str) -> None:
         if self._cell is not None:
@@ -267,17 +270,22 @@ class _Writer:
             self._out.append(("  \n" if kind == "text" else "\n").join(lines))
             self._last = kind
             return
-        first = "".join(prefix.others if prefix.is_used else prefix.first for prefix in self._prefixes)
-        others = "".join(prefix.others for prefix in self._prefixes)
-        if self._out:
-            is_new_item = any(not prefix.is_used and prefix.first != "> " for prefix in self._prefixes)
-            empty = "".join(prefix.others for prefix in self._prefixes if prefix.is_used).rstrip()
-            self._out.append("\n" if is_new_item and self._last == "item" else f"\n{empty}\n")
+        first = others = empty = ""
+        is_item = is_new_item = False
         for prefix in self._prefixes:
-            prefix.is_used = True
+            others += prefix.others
+            is_item |= prefix.is_item
+            if prefix.is_used:
+                first += prefix.others
+                empty += prefix.others
+            else:
+                first += prefix.first
+                is_new_item |= prefix.is_item
+                prefix.is_used = True
+        if self._out:
+            self._out.append("\n" if is_new_item and self._last == "item" else f"\n{empty.rstrip()}\n")
         self._out.append(first + ("  \n" if kind == "text" else "\n").join(lines).replace("\n", f"\n{others}"))
-        is_item = kind == "text" and any(prefix.first != "> " for prefix in self._prefixes)
-        self._last = "item" if is_item else kind
+        self._last = "item" if is_item and kind == "text" else kind
 
     def _add_boundary(self) -> None:
         """A block begins or ends in a heading or in code."""
@@ -300,17 +308,17 @@ class _Writer:
     def end(self) -> str:
         while self._nodes:
             self.close()
-        self._flush()
+        self._end_line()
         return "".join(self._out)
 
 
 class _Prefix:
     """What stands before the first line of a list item or quote, and before the others."""
 
-    __slots__ = ("first", "is_used", "others")
+    __slots__ = ("first", "is_item", "is_used", "others")
 
-    def __init__(self, first: str, others: str) -> None:
-        self.first, self.others, self.is_used = first, others, False
+    def __init__(self, first: str, others: str, *, is_item: bool) -> None:
+        self.first, self.others, self.is_item, self.is_used = first, others, is_item, False
 
 
 class _Table:

@@ -15,9 +15,12 @@ Pure and linear; never raises. Called by `readable`.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from html.entities import html5
 from typing import Any
+
+import msgspec
 
 _SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
 # The rest of a tag: in nearly all tags every value is quoted; the second form is that of the standard.
@@ -30,11 +33,12 @@ _REST = rf"(?:{_PLAIN_REST}|(?:{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+(?=>)
 _ATTRIBUTES = re.compile(_ATTRIBUTE % (("",) * 4))
 _RAW = "script|style|title|textarea|iframe|noembed|noframes|xmp"  # what is in these is no markup
 _TOKENS = re.compile(
-    rf"<(?:(?=[sStTiInNxX])(?i:({_RAW}))(?![^{_SPACE}/>]){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
-    rf"|(/?[a-zA-Z][^{_SPACE}/>]*+)({_REST})>"
+    rf"<(?:(?=[sS][cCtT]|[tT][iIeE]|[iI][fF]|[nN][oO]|[xX][mM])(?i:({_RAW}))(?![^{_SPACE}/>]){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
+    rf"|(/?[a-zA-Z][^{_SPACE}/>]*+)((?=>)|{_REST})>"
     rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:>|[^a-zA-Z>][^>]*+>?)|/?[a-zA-Z].*)",
     re.DOTALL,
 )
+_SHORT_CHARS = 60
 _REFERENCE = re.compile("&(?:#(?:[xX][0-9a-fA-F]+|[0-9]+);?|([a-zA-Z0-9]{1,32};?))")
 _CONTROLS = bytes(byte if byte >= 0x20 or byte in b"\t\n" else 0x20 for byte in range(256))
 # What numeric references between 0x80 and 0x9F mean; five of them have no other meaning.
@@ -73,6 +77,9 @@ _MOST_UP = 100  # open elements among which one to be ended is searched for
 _INLINE_NAMES = frozenset(
     "a abbr b big cite code del em font i ins kbd label q s samp small span strike strong sub sup time tt u".split()
 )
+# The inline tags that Markdown writes.
+_WRITTEN = frozenset("a b strong i em code kbd samp tt del s strike".split())
+_WRITTEN |= frozenset(f"/{name}" for name in _WRITTEN)
 _INLINE, _LINK, _CODE_START, _INLINE_END, _LINK_END, _CODE_END, _LOW, _START, _END, _BREAK_TAG, _NOTHING = range(11)
 _KINDS = {
     **dict.fromkeys("a b strong i em code kbd samp tt del s strike span u small big font abbr cite q".split(), _INLINE),
@@ -107,7 +114,7 @@ _WORDS = frozenset(
 )
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 # Blocks of which something is noted when they begin or end; those whose characters count; those that make a table.
-_JUDGED = _HIDDEN | _LEFT_OUT | HEADINGS | {"pre", "table", "main", "article"}
+_JUDGED = _HIDDEN | _LEFT_OUT | HEADINGS | VERBATIM | {"table", "main", "article"}
 _COUNTED = _NAMED | CELLS | {"p", "article"}
 _TABLE_MAKERS = CELLS | HEADINGS | {"tr"}
 _MOST_ID_WORDS = 3  # a longer id is a heading, in short
@@ -120,18 +127,25 @@ _CELL_CHARS = 1_000  # a cell with more is a part of the page, its table is ther
 PERMALINKS = frozenset(("¶", "#", "§"))  # as the words of a link: to the heading that it stands in
 
 
-class Node:
+class Node(msgspec.Struct, eq=False, gc=False):  # it refers to nothing that could refer to it
     """A block: its place in the items, how many characters are in it and in its links, and whether it is left out.
     While it is open, `chars`, `linked` and `links` are what was counted before it; of a block for which they do not
     matter they stay so."""
 
-    end = left_out = 0
-    rows = columns = 0  # of a table; of a row, its cells of headings and all of them
-    is_layout = is_data = has_code = has_head = False
-
-    def __init__(self, tag: str, attributes: str, start: int, chars: int, linked: int, links: int) -> None:
-        self.tag, self.attributes, self.start = tag, attributes, start
-        self.chars, self.linked, self.links = chars, linked, links
+    tag: str
+    attributes: str
+    start: int
+    chars: int
+    linked: int
+    links: int
+    end: int = 0
+    left_out: int = 0
+    rows: int = 0  # of a table; of a row, its cells of headings and all of them
+    columns: int = 0
+    is_layout: bool = False
+    is_data: bool = False
+    has_code: bool = False
+    has_head: bool = False
 
     def __repr__(self) -> str:
         return f"<Node {self.tag} {self.start}:{self.end} left_out={self.left_out}>"
@@ -140,6 +154,7 @@ class Node:
 # A text, the start of a block, the end of the last one, a line break, or an inline tag with its attributes.
 Item = str | Node | None | int | tuple[str, str]
 BREAK, RULER = 1, 2
+_BORDERS = (Node, type(None))  # of blocks
 
 
 class Outline:
@@ -157,7 +172,7 @@ class Outline:
         self.articles: list[Node] = []
         self._open = [self.root]
         self._tables: list[Node] = []
-        self._drawings = self._verbatim = 0  # open ones: svg; pre and code
+        self._drawings = self._verbatim = self._pres = 0  # open ones: svg; pre and code; pre and listing
         self._unshown, self._is_xml = unshown, is_xml
         self._words: list[Node] = []  # left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
@@ -166,14 +181,20 @@ class Outline:
         self.root.end, self.root.chars, self.root.linked = len(self.items), self._chars, self._linked
 
     def _read(self, html: str, inline: bool) -> None:
-        opened, add, known_kind = self._open, self.items.append, _KINDS.get
+        opened, items, known_kind = self._open, self.items, _KINDS.get
+        add = items.append
         link, last = _NO_LINK, ""  # the last character of text
         touches = has_gap = False
-        tokens: list[Any] = [*_TOKENS.split(html), *[None] * 4]
-        texts, raws, contents, names, attribute_lists = (tokens[place::5] for place in range(5))
-        columns = texts, map(known_kind, names), names, attribute_lists, raws, contents
-        for piece, known, name, attributes, raw, content in zip(*columns, strict=True):
-            if piece:
+        tokens: Iterator[Any] = iter([*_TOKENS.split(html), *[None] * 4])
+        for piece, raw, content, name, attributes in zip(tokens, tokens, tokens, tokens, tokens, strict=True):
+            if not piece:
+                pass
+            elif piece.isspace() and piece.isascii():
+                last, has_gap, touches = " ", False, False
+                # Between two blocks it is nothing, unless they stand in code.
+                if self._pres or (items and type(items[-1]) not in _BORDERS):
+                    add(piece)
+            else:
                 text = resolve(piece) if "&" in piece else piece
                 if has_gap and is_letter(text[0]) and is_letter(last):
                     add(" ")  # the words of two elements are two words
@@ -190,7 +211,7 @@ class Outline:
                 if content and not self.title and not self._drawings and raw.lower() == "title":
                     self.title = " ".join(resolve(content).split())
                 continue
-            tag, kind = name, known
+            tag, kind = name, known_kind(name)
             if kind is None:
                 tag = name.lower()
                 kind = known_kind(tag, _INLINE_END if tag[0] == "/" else _INLINE)
@@ -219,7 +240,7 @@ class Outline:
                     elif kind == _CODE_END and self._verbatim:
                         self._verbatim -= 1
                     touches = True
-                if inline:
+                if inline and tag in _WRITTEN:
                     add((tag, attributes))
             elif kind == _BREAK_TAG:
                 add(RULER if tag == "hr" else BREAK)
@@ -236,19 +257,19 @@ class Outline:
                 self.canonical = named.get("href", "").strip()
 
     def _start(self, tag: str, attributes: str) -> None:
-        opened = self._open
+        opened, items = self._open, self.items
         if opened[-1].tag == "p" and tag not in _HIDDEN:
             self._close()
         if tag in _ENDS:
             self._close_last(*_ENDS[tag])
-        node = Node(tag, attributes, len(self.items), self._chars, self._linked, self._links)
+        node = Node(tag, attributes, len(items), self._chars, self._linked, self._links)
         if tag in _JUDGED or self._unshown:
             self._judge_start(node, opened[-1].tag)
-        elif attributes and tag in _NAMED:
-            self._judge_name(node)
-        self.items.append(node)
+        elif attributes and tag in _NAMED and (found := _left_out_by_name(tag, attributes)):
+            self._note_name(node, found)
+        items.append(node)
         opened.append(node)
-        if attributes.endswith("/") and (self._is_xml or tag == "svg"):
+        if attributes and attributes[-1] == "/" and (self._is_xml or tag == "svg"):
             self._close()
 
     def _hides_inline(self, name: str, attributes: str) -> bool:
@@ -272,9 +293,12 @@ class Outline:
                 self._tables[-1].is_layout = True
             self._tables.append(node)
         elif tag == "pre":
+            self._pres += 1
             self._verbatim += 1
             if self._tables:
                 self._tables[-1].has_code = True
+        elif tag == "listing":
+            self._pres += 1
         elif tag in HEADINGS:
             self._headings.append(node.start)
             if tag == "h1":
@@ -290,14 +314,14 @@ class Outline:
             node.left_out = HIDDEN
         elif tag in _LEFT_OUT:
             node.left_out = RULE
-        elif attributes and tag in _NAMED:
-            self._judge_name(node)
+        elif attributes and tag in _NAMED and (found := _left_out_by_name(tag, attributes)):
+            self._note_name(node, found)
 
-    def _judge_name(self, node: Node) -> None:
-        found = _left_out_by_name(node.tag, node.attributes)
+    def _note_name(self, node: Node, found: int) -> None:
+        """Notes what the attributes of a block say of it."""
         if found == _IS_MAIN:
             self.mains.append(node)
-        elif found:
+        else:
             node.left_out = found
             if found == WORD:
                 self._words.append(node)
@@ -332,7 +356,7 @@ class Outline:
             node.chars = self._chars - node.chars
             node.linked = self._linked - node.linked
             node.links = self._links - node.links
-            if not node.left_out and self._is_left_out(node):
+            if not node.left_out and (node.links or tag not in _LINKED) and self._is_left_out(node):
                 node.left_out = RULE
                 return
         if self._tables and tag in _TABLE_MAKERS:
@@ -341,7 +365,10 @@ class Outline:
     def _note_end(self, node: Node) -> None:
         tag = node.tag
         if tag == "pre":
+            self._pres -= 1
             self._verbatim -= 1
+        elif tag == "listing":
+            self._pres -= 1
         elif tag == "svg":
             self._drawings -= 1
         elif tag == "table":
@@ -474,7 +501,14 @@ def without_self_closed(body: bytes) -> bytes:
 
 def resolve(text: str, *, in_attribute: bool = False) -> str:
     """The text with its character references resolved; those of controls are spaces."""
+    if "&" not in text:
+        return text
+    if len(text) <= _SHORT_CHARS:
+        return _resolved_short(text, in_attribute)
+    return _resolved(text, in_attribute)
 
+
+def _resolved(text: str, in_attribute: bool) -> str:
     def meaning(found: re.Match[str]) -> str:
         reference = found[0]
         if (known := _meaning(reference)) is not None:
@@ -487,7 +521,10 @@ def resolve(text: str, *, in_attribute: bool = False) -> str:
                 return reference if in_attribute and name[end - 1] != ";" and goes_on else known + name[end:]
         return reference
 
-    return _REFERENCE.sub(meaning, text) if "&" in text else text
+    return _REFERENCE.sub(meaning, text)
+
+
+_resolved_short = lru_cache(maxsize=8192)(_resolved)  # a site says the same again and again
 
 
 @lru_cache(maxsize=1024)
