@@ -76,6 +76,7 @@ def test_other_rules_ask_again_for_what_is_kept_now(tmp_path: Path) -> None:
     crawl_site(tmp_path / "c", SITE.get, keep_types=["application/pdf"])
     asked, stats = crawl_site(tmp_path / "c", SITE.get, keep=[], keep_types=[])
     assert len(asked) == 4 and (stats.pages, stats.followed_only) == (6, 0)
+    assert stats.sizes.total() == stats.types.total() == 6 - stats.duplicates
     assert len(kept(tmp_path / "c")) == 6
 
 

@@ -193,7 +193,7 @@ def _open_shard(
         committer,
         events,
         PageReader(settings, given.analysers, given.content_digest),
-        LinkFilter(settings, seeds, given.filters, totals.ignored),
+        LinkFilter(settings, seeds, given.filters, counters.ignored),
         LinkIndexer(collection),
         BackgroundWork(committer),
         now,

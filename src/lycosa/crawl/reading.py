@@ -7,7 +7,6 @@ moment ago. `crawl.reader_threads` has documents read beside the event loop.
 """
 
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -397,19 +396,19 @@ def record_metadata(lease: Lease, response: Response, agent: str) -> dict[str, s
 
 
 class LinkFilter:
-    """Keeps the URLs that are wanted and were not seen a moment ago. `ignored` counts the others by reason;
-    `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
+    """Keeps the URLs that are wanted and were not seen a moment ago. `count_ignored` is told the reason for each of the
+    others; `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
 
     def __init__(
         self,
         settings: CrawlSettings,
         seeds: Sequence[Url],
-        more: Sequence[UrlFilter] = (),
-        ignored: "Counter[str] | None" = None,
+        more: Sequence[UrlFilter],
+        count_ignored: Callable[[str], None],
     ) -> None:
         self.scope_seeds, self.filters = list(seeds), [*filters_of(settings, seeds), *more]
         self.unseen = RecentUrls().unseen  # notes URLs and returns those that were not seen a moment ago
-        self.ignored = Counter[str]() if ignored is None else ignored
+        self._count_ignored = count_ignored
 
     def widen(self, urls: Iterable[Url]) -> None:
         """Makes the hosts (or folders, or domains) of these URLs part of the scope."""
@@ -434,5 +433,5 @@ class LinkFilter:
         kept, dropped = filter_urls(hrefs, self.filters)
         if counts:
             for _, reason in dropped:
-                self.ignored[reason] += 1
+                self._count_ignored(reason)
         return kept

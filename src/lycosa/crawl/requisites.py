@@ -76,7 +76,7 @@ class Requisites(FetchObserver, RequestHandler, CommitParticipant):
         shard = self._shard
         urls, dropped = filter_urls(found, self._filters)
         for _, reason in dropped:
-            shard.counters.ignored(reason, 1)
+            shard.counters.ignored(reason)
         if not urls:
             return
         new = shard.frontier.admit(

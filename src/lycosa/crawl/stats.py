@@ -324,7 +324,7 @@ class Counters:
     def requisite(self) -> None:
         self.totals.requisites += 1
 
-    def ignored(self, reason: str, links: int) -> None:
+    def ignored(self, reason: str, links: int = 1) -> None:
         """Links of a page are not followed."""
         self.totals.ignored[reason] += links
 

@@ -218,7 +218,8 @@ class MissingBodies:
             last_modified=response.headers.get("last-modified", ""),
             is_followed_only=False,
         )
-        shard.counters.totals.followed_only -= old.is_followed_only
+        shard.counters.remove(old)
+        shard.counters.add(row)
         ticket = self._archive.add_records(made)
         self._archive.write_row(lease, row, ticket)
         for key, change in history_rows(shard.collection.state, visit.key):
