@@ -69,8 +69,8 @@ class FrontierFeed:
                     break
                 leases.append(lease)
             for lease in leases:
-                self.frontier.finish(lease, UrlState.DONE)
-                self.frontier.release(lease, self.now, self.now)
+                self.frontier.outcomes.finish(lease, UrlState.DONE)
+                self.frontier.outcomes.release(lease, self.now, self.now)
             done += len(leases)
             self.commit()
             if not leases and self.frontier.counts.queued <= 0:

@@ -86,8 +86,8 @@ def urls_per_s(name: str, urls: int, links: int) -> float:
             while len(leases) < A_COMMIT and (lease := feed.frontier.leasing.next(feed.now, feed.now)):
                 leases.append(lease)
             for lease in leases:
-                feed.frontier.finish(lease, UrlState.DONE)
-                feed.frontier.release(lease, feed.now, feed.now)
+                feed.frontier.outcomes.finish(lease, UrlState.DONE)
+                feed.frontier.outcomes.release(lease, feed.now, feed.now)
             done += len(leases)
             if links and feed.frontier.policy.ranking:
                 known = (url_of(chance.randrange(urls)).href for _ in range(links * len(leases)))

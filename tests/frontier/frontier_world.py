@@ -135,19 +135,19 @@ class World(FrontierHook):
         self.ended.setdefault(lease.host.origin, []).append(self.now)
         wait_s = 0.0
         if lease.kind is RequestKind.ROBOTS:
-            self.frontier.set_robots(lease.host, OPEN, until_unix=self.now + 86_400, now=self.now)
+            self.frontier.host_control.set_robots(lease.host, OPEN, until_unix=self.now + 86_400, now=self.now)
         elif outcome == "retry":
             lease.host.hold_back_retries(self.now + 20)
-            self.frontier.retry(lease, due_unix=self.now + 5, due=self.now + 5, failed="reset")
+            self.frontier.outcomes.retry(lease, due_unix=self.now + 5, due=self.now + 5, failed="reset")
         elif outcome == "wait":
-            self.frontier.retry(lease, due_unix=self.now, due=self.now, counts=False)
+            self.frontier.outcomes.retry(lease, due_unix=self.now, due=self.now, counts=False)
             wait_s = 7.0
         elif outcome == "cancelled":
-            self.frontier.return_to_queue(lease)
+            self.frontier.outcomes.return_to_queue(lease)
         else:
-            self.frontier.finish(lease, UrlState.DONE)
+            self.frontier.outcomes.finish(lease, UrlState.DONE)
             self.uncommitted_done.append(lease.url)
-        self.frontier.release(lease, self.now, self.now, wait_s=wait_s, reason="x", now_unix=self.now)
+        self.frontier.outcomes.release(lease, self.now, self.now, wait_s=wait_s, reason="x", now_unix=self.now)
 
     def commit(self) -> None:
         self.frontier.before_commit()

@@ -71,9 +71,9 @@ def test_disallowed_urls_are_dropped_with_the_reason() -> None:
     world.lease()
     rules = Robots(agent="lycosa", disallow=("/4",))
     host = world.leases[0].host
-    world.frontier.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
+    world.frontier.host_control.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
     world.end(0, "done")
-    world.frontier.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
+    world.frontier.host_control.set_robots(host, rules, until_unix=TOMORROW, now=world.now)
     world.finish_all()
     row = UrlRow.unpack(world.disk.rows[Family.URL][url_key("http://h0.example/4")])
     assert (row.state, row.reason) == (UrlState.DROPPED, Reason.ROBOTS)
@@ -86,9 +86,9 @@ def given_up() -> World:
     world.admit([URLS[0], URLS[4], URLS[8]])  # type: ignore[list-item]
     world.lease()
     lease = world.leases.pop()
-    world.frontier.return_to_queue(lease)
-    world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
-    world.frontier.release(lease, world.now, world.now)
+    world.frontier.outcomes.return_to_queue(lease)
+    world.frontier.host_control.give_up(lease.host, str(Failure.CONNECT), world.now)
+    world.frontier.outcomes.release(lease, world.now, world.now)
     world.commit()
     assert world.frontier.counts.queued == 0
     assert world.counts.failed == {"connect": 3}
@@ -113,9 +113,9 @@ def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
     world.now += 100
     world.lease()
     lease = world.leases.pop()
-    world.frontier.return_to_queue(lease)
-    world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
-    world.frontier.release(lease, world.now, world.now)
+    world.frontier.outcomes.return_to_queue(lease)
+    world.frontier.host_control.give_up(lease.host, str(Failure.CONNECT), world.now)
+    world.frontier.outcomes.release(lease, world.now, world.now)
     for _ in range(5):
         world.commit()
         assert world.frontier.leasing.next(world.now + 100, world.now + 100) is None
@@ -248,7 +248,7 @@ def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:
     world.admit([url for path in ("sitemap.xml", "p0") if (url := parse_url(f"http://a.test/{path}"))])
     lease = world.frontier.leasing.next(world.now, world.now)
     assert lease is not None
-    world.frontier.release(lease, world.now, world.now)
+    world.frontier.outcomes.release(lease, world.now, world.now)
     world.commit()
 
     world.now += 100

@@ -38,8 +38,8 @@ def drained(world: World) -> list[Lease]:
     """Every URL that may be asked for now in the order it is given out, each done before the next."""
     given = []
     while lease := world.frontier.leasing.next(world.now, world.now):
-        world.frontier.finish(lease, UrlState.DONE)
-        world.frontier.release(lease, world.now, world.now)
+        world.frontier.outcomes.finish(lease, UrlState.DONE)
+        world.frontier.outcomes.release(lease, world.now, world.now)
         given.append(lease)
     return given
 
@@ -169,8 +169,8 @@ def test_leaf_window_goes_to_and_fro() -> None:
         (lease,) = [world.frontier.leasing.next(world.now, world.now)]
         assert lease is not None
         taken.append(lease.url[-1])
-        world.frontier.finish(lease, UrlState.DONE)
-        world.frontier.release(lease, world.now, world.now)
+        world.frontier.outcomes.finish(lease, UrlState.DONE)
+        world.frontier.outcomes.release(lease, world.now, world.now)
     world.admit(urls_of("one.example/aa", "one.example/ab"))
     world.commit()
     rest = [lease.url.rpartition("/")[2] for lease in drained(world)]
@@ -185,8 +185,8 @@ def test_leaf_window_leaves_what_it_has_passed_for_the_way_back() -> None:
     for _ in range(2):
         lease = world.frontier.leasing.next(world.now, world.now)
         assert lease is not None
-        world.frontier.finish(lease, UrlState.DONE)
-        world.frontier.release(lease, world.now, world.now)
+        world.frontier.outcomes.finish(lease, UrlState.DONE)
+        world.frontier.outcomes.release(lease, world.now, world.now)
     world.admit(urls_of("one.example/aa", "one.example/ab", "one.example/cc"))
     rest = [lease.url.rpartition("/")[2] for lease in drained(world)]
     assert rest == ["c", "cc", "d", "ab", "aa"]
@@ -239,8 +239,8 @@ def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
             running.append(lease)
         if running:
             lease = running.pop(0)
-            world.frontier.finish(lease, UrlState.DONE)
-            world.frontier.release(lease, world.now, world.now)
+            world.frontier.outcomes.finish(lease, UrlState.DONE)
+            world.frontier.outcomes.release(lease, world.now, world.now)
             last_end = world.now if "shop" in lease.url else last_end
             done += 1
         world.now += 0.5

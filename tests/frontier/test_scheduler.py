@@ -13,8 +13,10 @@ from lycosa.web.robots import Robots
 
 
 def end(world: World, lease: Lease, *, wait_s: float = 0.0) -> None:
-    world.frontier.finish(lease, UrlState.DONE)
-    world.frontier.release(lease, world.now, world.now, wait_s=wait_s, reason="503" * bool(wait_s), now_unix=world.now)
+    world.frontier.outcomes.finish(lease, UrlState.DONE)
+    world.frontier.outcomes.release(
+        lease, world.now, world.now, wait_s=wait_s, reason="503" * bool(wait_s), now_unix=world.now
+    )
 
 
 def given(world: World) -> Lease:
@@ -94,8 +96,8 @@ def test_crawl_delay_that_comes_late_counts_from_the_last_request() -> None:
     world = World(Politeness(delay_s=1.0, per_ip=9))
     world.admit(urls_of("a.example/1"))
     robots = given(world)
-    world.frontier.release(robots, world.now, world.now)
-    world.frontier.set_robots(
+    world.frontier.outcomes.release(robots, world.now, world.now)
+    world.frontier.host_control.set_robots(
         robots.host, Robots(agent="lycosa", crawl_delay_s=20.0), until_unix=TOMORROW, now=world.now
     )
     world.now += 19.0
@@ -108,11 +110,11 @@ def test_retry_that_is_not_committed_yet_is_not_overtaken() -> None:
     world = World(Politeness(delay_s=0.0, per_host=3, per_ip=9, robots=False))
     world.admit(urls_of("a.example/1", "a.example/2"))
     first, second = given(world), given(world)
-    world.frontier.retry(second, due_unix=world.now + 2, due=world.now + 2)
-    world.frontier.release(second, world.now, world.now)
+    world.frontier.outcomes.retry(second, due_unix=world.now + 2, due=world.now + 2)
+    world.frontier.outcomes.release(second, world.now, world.now)
     world.commit()
-    world.frontier.retry(first, due_unix=world.now + 1, due=world.now + 1)
-    world.frontier.release(first, world.now, world.now)
+    world.frontier.outcomes.retry(first, due_unix=world.now + 1, due=world.now + 1)
+    world.frontier.outcomes.release(first, world.now, world.now)
     world.now += 3.0
     assert {lease.url for lease in drained(world)} == {first.url, second.url}
 
@@ -122,10 +124,10 @@ def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:
     world.admit(urls_of("a.example/zz", *(f"a.example/no/{n:03}" for n in range(40))))
     world.commit()
     lease = given(world)
-    world.frontier.set_robots(
+    world.frontier.host_control.set_robots(
         lease.host, Robots(agent="lycosa", disallow=("/no/",)), until_unix=TOMORROW, now=world.now
     )
-    world.frontier.release(lease, world.now, world.now)
+    world.frontier.outcomes.release(lease, world.now, world.now)
     assert [lease.url for lease in drained(world)] == ["http://a.example/zz"]
 
 
@@ -133,8 +135,10 @@ def test_many_drops_leave_the_loop_a_turn() -> None:
     world = World(Politeness(delay_s=0.0, per_ip=9))
     world.admit(urls_of(*(f"a.example/{n}" for n in range(3_000))))
     lease = given(world)
-    world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=TOMORROW, now=world.now)
-    world.frontier.release(lease, world.now, world.now)
+    world.frontier.host_control.set_robots(
+        lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=TOMORROW, now=world.now
+    )
+    world.frontier.outcomes.release(lease, world.now, world.now)
     calls = 0
     while world.frontier.counts.queued:
         assert world.frontier.leasing.next(world.now, world.now) is None

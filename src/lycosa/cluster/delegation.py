@@ -87,7 +87,7 @@ class RobotsDelegation:
             done = self._fetching[href] = asyncio.get_running_loop().create_future()
             job = HostJob(url.href, answer=_answer(href, done))
             # By way of the frontier, as one more request for the host: its delay and its slots hold for it too.
-            if not engine.run_between_pages(lambda: engine.frontier.want(job, engine.now())):
+            if not engine.run_between_pages(lambda: engine.frontier.host_control.want(job, engine.now())):
                 del self._fetching[href]
                 raise ClusterError("the disk of this shard refuses")
         try:

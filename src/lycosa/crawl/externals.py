@@ -69,7 +69,7 @@ class ExternalLinks(FetchObserver, RequestHandler):
     def _ask_for_a_byte(self, lease: Lease, response: Response) -> None:
         shard, failed = self._shard, f"{_HEAD_REFUSED}{response.status}"
         lease.host.record_answer()
-        shard.frontier.retry(lease, due_unix=shard.now_unix(), due=shard.now(), failed=failed, counts=False)
+        shard.frontier.outcomes.retry(lease, due_unix=shard.now_unix(), due=shard.now(), failed=failed, counts=False)
 
     def _finish(self, answer: LeaseAnswer, location: str = "") -> None:
         lease, response, shard = answer.lease, answer.response, self._shard
@@ -88,7 +88,7 @@ class ExternalLinks(FetchObserver, RequestHandler):
             shard.counters.redirect()
         else:
             shard.counters.external()
-        shard.frontier.finish(lease, UrlState.DONE)
+        shard.frontier.outcomes.finish(lease, UrlState.DONE)
 
     def _redirected(self, answer: LeaseAnswer) -> None:
         lease, entry, shard = answer.lease, answer.lease.entry, self._shard
@@ -101,7 +101,9 @@ class ExternalLinks(FetchObserver, RequestHandler):
             self._archive.write_row(lease, row, None)
             shard.counters.failed(name)
             lease.host.count(failed=1)
-            shard.frontier.finish(lease, UrlState.FAILED, Reason.STATUS if target is None else Reason.REDIRECTS)
+            shard.frontier.outcomes.finish(
+                lease, UrlState.FAILED, Reason.STATUS if target is None else Reason.REDIRECTS
+            )
             return
         self._finish(answer, target.href)
         inside, outside = filter_urls([target.href], shard.link_filter.filters)

@@ -187,7 +187,7 @@ class HostRules(FrontierHook):
 
     def _set_rules(self, host: Host, rules: Robots) -> None:
         shard = self._shard
-        shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
+        shard.frontier.host_control.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
         if shard.settings.sitemaps and shard.link_filter.has_host(host.host, host.port):
             self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
 
@@ -227,7 +227,7 @@ class HostRules(FrontierHook):
                 self._answered(waiting, None, response, hops)
 
         if self._other_shards is None or shard.frontier.owns(target.host):
-            shard.frontier.want(HostJob(target.href, key, hops), shard.now())
+            shard.frontier.host_control.want(HostJob(target.href, key, hops), shard.now())
         else:
             self._other_shards.ask_robots(target, then)
 
@@ -237,14 +237,14 @@ class HostRules(FrontierHook):
             self._addresses.forget(lease.host)
         is_first = not shard.counters.has_answer
         is_outage = self._addresses.outage.explains(response.failure, shard.now(), is_first=is_first)
-        shard.frontier.robots_failed(host, shard.now(), counts=not is_outage)
+        shard.frontier.host_control.robots_failed(host, shard.now(), counts=not is_outage)
         name = str(response.failure or response.status)
         rule = retry_rule(response.failure, response.status, is_first=is_first)
         wait_s = retry_wait(rule, max(host.row.robots_tries, 1), random=shard.roll()) if rule else None
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
-            shard.frontier.give_up(host, reason, shard.now())
+            shard.frontier.host_control.give_up(host, reason, shard.now())
             self.release(lease, response)
             return
         wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name
@@ -252,7 +252,9 @@ class HostRules(FrontierHook):
             shard.release(lease, response, wait_s=wait_s, reason=why)
         else:
             self.release(lease, response)
-            shard.frontier.make_wait(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
+            shard.frontier.host_control.make_wait(
+                host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix()
+            )
 
     def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> int:
         """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope. Returns how
@@ -316,4 +318,4 @@ class HostRules(FrontierHook):
         )
         self._archive.write_row(lease, row, self._archive.keep_answer(lease, request, response, now))
         shard.counters.sitemap()
-        shard.frontier.finish(lease, UrlState.DONE)
+        shard.frontier.outcomes.finish(lease, UrlState.DONE)

@@ -320,7 +320,7 @@ class Engine:
     def on_located(self, names: list[str]) -> None:
         """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
-            self.frontier.on_resolved(name, self.now())
+            self.frontier.host_control.on_resolved(name, self.now())
         self.wake()
 
     # turns of the loop
@@ -389,8 +389,8 @@ class Engine:
 
     def _put_back(self, lease: Lease, response: Response) -> None:
         """A request was cancelled: its URL is still queued, and goes first."""
-        self.frontier.return_to_queue(lease)
-        self.frontier.release(lease, response.ended_s, self.now())
+        self.frontier.outcomes.return_to_queue(lease)
+        self.frontier.outcomes.release(lease, response.ended_s, self.now())
 
     def _after_background(self, error: Exception | None) -> None:
         """A turn of long work is over."""

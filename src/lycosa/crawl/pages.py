@@ -97,7 +97,7 @@ class FailureHandler:
         now = shard.now()
         took_s = max(0.0, response.ended_s - response.started_s) + host.delay_s
         host.hold_back_retries(now + took_s / RETRY_SHARE)
-        shard.frontier.retry(
+        shard.frontier.outcomes.retry(
             lease,
             due_unix=shard.now_unix() + wait_s,
             due=now + wait_s,
@@ -142,19 +142,19 @@ class FailureHandler:
         if rule.gives_up_on_host:
             if not is_revisit:  # the URL fails with its host, and comes back with it
                 shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-                shard.frontier.return_to_queue(lease)
+                shard.frontier.outcomes.return_to_queue(lease)
             if not host.row.gave_up:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
-            shard.frontier.give_up(host, name, shard.now())
+            shard.frontier.host_control.give_up(host, name, shard.now())
         if is_revisit or rule.gives_up_on_host:
             return
         self._mining.record_outcome(lease, is_hit=False)
         if entry.origin.is_guess:
-            shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
+            shard.frontier.outcomes.finish(lease, UrlState.DROPPED, Reason.GUESS)
             return
         shard.counters.failed(name)
         host.count(failed=1)
-        shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
+        shard.frontier.outcomes.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         media = identify_media(response.headers.get("content-type"), b"")
         essence = SITEMAP if lease.kind is RequestKind.SITEMAP else media.essence if ticket is not None else ""
         row = PageRow(
@@ -264,7 +264,7 @@ class PageHandler:
         """Reads an answer that is no failure."""
         lease, response = answer.lease, answer.response
         if response.truncated is Truncation.UNWANTED:
-            self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
+            self._frontier.outcomes.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:
             self.redirected(lease, answer.request, response)
         elif verdict := self.drop_verdict(answer):
@@ -319,7 +319,7 @@ class PageHandler:
             self.admission.follow(ReadPage(lease, response, row, prepared.links, prepared.joined, prepared.page))
         write_drop(self._shard.committer.batch, url_key(lease.url), verdict.dropped)
         self._shard.committer.count_outcomes()
-        self._frontier.finish(lease, UrlState.DROPPED, verdict.reason)
+        self._frontier.outcomes.finish(lease, UrlState.DROPPED, verdict.reason)
 
     def admit(self, read: ReadPage) -> None:
         """Admits the links of a page that was read, counts it, and finishes its URL."""
@@ -337,7 +337,7 @@ class PageHandler:
         self._mining.page_fetched(lease)
         lease.host.count(pages=1, links=len(read.links.hrefs) if read.page is not None else 0)
         self._counters.page(read.row)
-        self._frontier.finish(lease, UrlState.DONE)
+        self._frontier.outcomes.finish(lease, UrlState.DONE)
         self.keeper.announce(read)
         self._shard.release(lease, read.response)
 
@@ -369,13 +369,13 @@ class PageHandler:
             reason = Reason.REDIRECTS if target else Reason.STATUS
             self._counters.failed(failure)
             lease.host.count(failed=1)
-            self._frontier.finish(lease, UrlState.FAILED, reason)
+            self._frontier.outcomes.finish(lease, UrlState.FAILED, reason)
             return
         self._counters.redirect()
         if entry.depth == 0 and entry.origin in (Origin.SEED, Origin.REDIRECT) and is_page:
             shard.link_filter.widen([target])  # where a seed leads is part of the crawl
         self.admission.follow_redirect(lease, entry, target, RequestKind.PAGE if is_page else entry.kind)
-        self._frontier.finish(lease, UrlState.DONE)
+        self._frontier.outcomes.finish(lease, UrlState.DONE)
 
 
 class HeadLooks:
@@ -409,4 +409,4 @@ class HeadLooks:
         if response.status == 206:
             page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._analysers)
             credit = self._reader.refine(credit, page.title or "", page.text)
-        frontier.rerank(lease, credit)
+        frontier.outcomes.rerank(lease, credit)

@@ -157,7 +157,7 @@ class Requisites(FetchObserver, RequestHandler, CommitParticipant):
         if response.status == 200:
             self._queue(lease, response, page or lease.url, embeds=embeds, redirects=redirects)
         shard.counters.requisite()
-        shard.frontier.finish(lease, UrlState.DONE)
+        shard.frontier.outcomes.finish(lease, UrlState.DONE)
 
     def _redirected(self, answer: LeaseAnswer) -> None:
         """What a redirect leads to is needed in its place: a URL of its own, which the guard and robots.txt judge."""
@@ -180,11 +180,11 @@ class Requisites(FetchObserver, RequestHandler, CommitParticipant):
         if target is None or failure:
             shard.counters.failed(failure)
             lease.host.count(failed=1)
-            shard.frontier.finish(lease, UrlState.FAILED, Reason.REDIRECTS if target else Reason.STATUS)
+            shard.frontier.outcomes.finish(lease, UrlState.FAILED, Reason.REDIRECTS if target else Reason.STATUS)
             return
         self._admit([target.href], page, depth=lease.depth, hops=pack_requisite_hops(embeds, redirects + 1))
         shard.counters.redirect()
-        shard.frontier.finish(lease, UrlState.DONE)
+        shard.frontier.outcomes.finish(lease, UrlState.DONE)
 
     @staticmethod
     def _hops(lease: Lease) -> tuple[int, int]:

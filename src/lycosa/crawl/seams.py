@@ -343,7 +343,7 @@ class Shard(NamedTuple):
 
     def release(self, lease: Lease, response: Response, *, wait_s: float = 0.0, reason: str = "") -> None:
         """The request of a lease has ended: its slots go back."""
-        self.frontier.release(
+        self.frontier.outcomes.release(
             lease, response.ended_s, self.now(), wait_s=wait_s, reason=reason, now_unix=self.now_unix()
         )
 

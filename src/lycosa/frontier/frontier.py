@@ -1,17 +1,17 @@
 """The frontier decides which URL is fetched next, knows every URL once, and keeps every host's politeness.
 
-    in      admit (new URLs) · add_evidence (more links to known ones) · requeue · revisit
-    leasing next → Lease · additional, in_place_of (a table of links with its page)
-    out     finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
-            release: the request's slots are free again
-    hosts   set_robots, robots_failed · want · make_wait · give_up · on_resolved
-    commit  load · before_commit · on_committed · move_hosts
+    in            admit (new URLs) · add_evidence (more links to known ones) · requeue · revisit · claim
+    leasing       next → Lease · additional, in_place_of (a table of links with its page)
+    outcomes      finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
+                  release: the request's slots are free again
+    host_control  set_robots, robots_failed · want · make_wait · give_up · on_resolved
+    commit        load · before_commit · on_committed · move_hosts
 
 A URL is queued (a row in `queue`), leased (in memory; the row stays), and then done, failed or dropped (a row in `url`,
-with the reason). Only `finish`, `retry` and a drop take it out of its queue, in the same batch as its outcome, so that
-a crash loses nothing. Time is an argument: `now` is monotonic, `now_unix` the wall clock. What is written down is in
-`frontier.queues`, whose turn it is in `frontier.scheduler`, which of its URLs goes in `frontier.lease`, which hosts are
-in memory in `frontier.host_cache`.
+with the reason). Only `outcomes.finish`, `outcomes.retry` and a drop take it out of its queue, in the same batch as its
+outcome, so that a crash loses nothing. Time is an argument: `now` is monotonic, `now_unix` the wall clock. What is
+written down is in `frontier.queues`, whose turn it is in `frontier.scheduler`, which of its URLs goes in
+`frontier.lease`, which hosts are in memory in `frontier.host_cache`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,14 @@ import msgspec
 
 from lycosa.frontier.forwarding import UrlForwarder, forward_evidence, forward_foreign
 from lycosa.frontier.host_cache import MEMORY_LIMITS, HostCache, MemoryLimits
-from lycosa.frontier.hosts import Host, HostJob, HostPlace
+from lycosa.frontier.host_control import HostControl
+from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import Lease, Leasing, path_of
+from lycosa.frontier.outcomes import LeaseOutcomes
 from lycosa.frontier.policy import BREADTH, Policy
-from lycosa.frontier.politeness import MARGIN_S, Politeness, ProcessStart
+from lycosa.frontier.politeness import Politeness, ProcessStart
 from lycosa.frontier.queues import Queues
 from lycosa.frontier.rows import (
-    DUE_LANE,
     KEY_END,
     HostRow,
     Origin,
@@ -40,7 +41,7 @@ from lycosa.frontier.rows import (
 )
 from lycosa.frontier.scheduler import FetchChecks, FrontierHook, HostScheduler
 from lycosa.records import Mapped
-from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
+from lycosa.web import BUCKET_BYTES, Url, url_key
 
 
 class FrontierStats(msgspec.Struct, frozen=True):
@@ -102,6 +103,10 @@ class Frontier:
         self.leasing = Leasing(
             self.scheduler, self._queues, self._checks, politeness, locate=locate, head_reader=policy.head_reader
         )
+        self.outcomes = LeaseOutcomes(
+            self.scheduler, self._queues, self._checks, counts_links=policy.link_counter is not None
+        )
+        self.host_control = HostControl(self.scheduler, self._queues, self._checks, politeness, host_of=self._host)
         self._is_forgotten = is_forgotten
 
     def __repr__(self) -> str:
@@ -289,123 +294,6 @@ class Frontier:
     def holds_pages(self) -> bool:
         """Return whether no pages are leased at the moment."""
         return self._checks.holds_pages
-
-    # what became of a lease
-
-    def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
-        """Record that the URL of the lease is done, failed or dropped for good."""
-        if lease.entry is not None:
-            self._queues.close(lease.host, lease.entry, state, reason)
-            if state is UrlState.DROPPED:
-                self._checks.on_dropped(lease.host, lease.entry, reason)
-
-    def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
-        """Fetch the URL of the lease again when it is due. If it `failed`, the host's other URLs go before it."""
-        if (entry := lease.entry) is not None:
-            tries = min(entry.tries + counts, 255)
-            self._queues.postpone(lease.host, entry, due_unix=due_unix, due=due, tries=tries, failed=failed)
-
-    def rerank(self, lease: Lease, credit: float, links: int | None = None) -> None:
-        """Enqueue the URL of the lease again in the band of its new credit: the head of its page, or its table, was
-        read."""
-        assert lease.entry is not None
-        self._queues.rerank(lease.host, lease.entry, credit, links)
-
-    def keep_as_next(self, lease: Lease, links: int | None = None) -> None:
-        """Keep the URL of the lease as the next one of its host: something else was fetched in its place. If its page
-        has so few `links`, by its table, that it belongs into a worse band, it is queued there instead."""
-        entry, host = lease.entry, lease.host
-        if host.row.gave_up or entry is None:
-            self.return_to_queue(lease)
-            return
-        if links is not None and self.policy.link_counter and entry.lane < DUE_LANE and entry.origin is not Origin.SEED:
-            credit = self.credit(lease.url)
-            if self._queues.is_worse(host, entry, credit, links):
-                self.rerank(lease, credit, links)
-                return
-        host.next_entries.append(entry)
-
-    def return_to_queue(self, lease: Lease) -> None:
-        """Return the URL of the lease to the front of its lane: the request was cancelled, or its host is given up."""
-        # Nobody will answer for robots.txt: without this the host would wait for it for ever.
-        if lease.kind is RequestKind.ROBOTS:
-            lease.host.awaits_robots = False
-        if lease.entry is not None:
-            self._queues.return_to_queue(lease.host, lease.entry)
-
-    def release(
-        self, lease: Lease, ended: float, now: float, *, wait_s: float = 0.0, reason: str = "", now_unix: float = 0.0
-    ) -> None:
-        """Free the slots of a request that has ended, a delay later; the whole host waits for `wait_s` at least."""
-        host = lease.host
-        if lease.is_claimed:
-            return
-        # From the end of the request, not its start: a server that is slow gets longer pauses.
-        host.slots.release_slot(ended + host.delay_s)
-        # A wait that another slot's request began still holds, and so does its reason.
-        if host.slots.floor <= now:
-            host.row.wait_reason, host.row.wait_until = "", 0.0
-        self.scheduler.release_shares(lease.shares, ended)
-        if wait_s:
-            self._make_wait(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
-        host.touch()
-        self.scheduler.place(host, now)
-
-    # hosts
-
-    def make_wait(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
-        """Let the whole host wait, for something that happened outside of its own requests."""
-        self._make_wait(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
-        host.touch()
-        # From the other places it is placed again by what it waits for: a request, a name, a slot, its rules.
-        if host.place in (HostPlace.READY, HostPlace.WAITING, HostPlace.IDLE):
-            self.scheduler.place(host, now)
-
-    def _make_wait(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
-        host.slots.not_before(now + wait_s + MARGIN_S)
-        # By the wall clock, too: a host that asked for an hour is left alone for it by the next process as well.
-        host.row.wait_reason, host.row.wait_until = reason, now_unix + wait_s
-
-    def give_up(self, host: Host, reason: str, now: float) -> None:
-        """Fetch nothing more from this host; its queue stays on disk, in case it is wanted again."""
-        if not host.row.gave_up:
-            self._queues.give_up(host, reason)
-            for hook in self._checks.hooks:
-                hook.gave_up(host)
-            self.scheduler.place(host, now)  # it may still have to be asked for another host's robots.txt
-
-    def on_resolved(self, name: str, now: float) -> None:
-        """A name has been resolved: the hosts that waited for it go on."""
-        for host in self.scheduler.named(name):
-            self.scheduler.place(host, now)
-
-    def want(self, job: HostJob, now: float) -> None:
-        """Fetch the URL of a job before anything else of its host."""
-        other = self._host(url_key(job.url), now)
-        # In the turn of the host that has it, with its slots and its delay: a redirect is no way round politeness.
-        other.jobs.append(job)
-        if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
-            self.scheduler.place(other, now)
-
-    def set_robots(self, host: Host, robots: Robots, *, until_unix: float, now: float) -> None:
-        """Set the host's rules: it may go on."""
-        host.row.robots, host.row.robots_until, host.row.robots_tries = robots, until_unix, 0
-        host.row.tries = 0
-        before, host.delay_s = host.delay_s, self.politeness.pause_s(robots)
-        if host.delay_s > before:  # its Crawl-delay holds for the pause after robots.txt itself, too
-            host.slots.later_by(host.delay_s - before)
-        self._on_robots(host, now)
-
-    def robots_failed(self, host: Host, now: float, *, counts: bool = True) -> None:
-        """Record that the host's rules could not be fetched; they are tried again when the host may be asked again."""
-        host.row.robots_tries += counts
-        self._on_robots(host, now)
-
-    def _on_robots(self, host: Host, now: float) -> None:
-        host.awaits_robots = False
-        host.touch()
-        if host.place is HostPlace.ROBOTS:
-            self.scheduler.place(host, now)
 
     # commits
 

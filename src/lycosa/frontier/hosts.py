@@ -17,7 +17,7 @@ from operator import itemgetter
 import msgspec
 
 from lycosa.frontier.lanes import NO_LANE, LaneWindow, TimedLane
-from lycosa.frontier.politeness import Slots
+from lycosa.frontier.politeness import MARGIN_S, Slots
 from lycosa.frontier.rows import (
     DUE_LANE,
     KEY_END,
@@ -198,6 +198,13 @@ class Host(msgspec.Struct, eq=False):
     def forget_address(self) -> None:
         """Look the address up again before the next request: nobody answers there."""
         self.row.address_until = 0.0
+        self.touch()
+
+    def wait(self, now: float, wait_s: float, reason: str, now_unix: float) -> None:
+        """Nothing is asked of this host for so long."""
+        self.slots.not_before(now + wait_s + MARGIN_S)
+        # By the wall clock, too: a host that asked for an hour is left alone for it by the next process as well.
+        self.row.wait_reason, self.row.wait_until = reason, now_unix + wait_s
         self.touch()
 
     def hold_back_retries(self, until: float) -> None:

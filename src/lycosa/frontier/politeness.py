@@ -2,7 +2,7 @@
 
     between two requests       `Politeness.pause_s`: the delay or the host's Crawl-delay, and a margin
     after a start or restart   `ProcessStart.first_at`: one full delay, and what is left of a wait from disk
-    after a failure            what `Frontier.release` is told, by the retry table (`fetch.retry`, `crawl.pages`)
+    after a failure            what `LeaseOutcomes.release` is told, by the retry table (`fetch.retry`, `crawl.pages`)
     for others                 the slots of its address and of its group (`Share`)
 
 `Slots` stand for a host, an address or a group. Invariant: never more than `limit` requests at a time, and a slot is

@@ -138,7 +138,9 @@ class VisitRecorder:
             visit.lease.host.count(hints=1, hints_true=changed)
         shard.counters.visit(changed=changed)
         if state is not None:
-            shard.frontier.finish(visit.lease, state, Reason.STATUS if state is UrlState.FAILED else Reason.NONE)
+            shard.frontier.outcomes.finish(
+                visit.lease, state, Reason.STATUS if state is UrlState.FAILED else Reason.NONE
+            )
         if self.on_finished is not None:
             self.on_finished(visit, found, after)
 

@@ -224,7 +224,9 @@ class Revisits(RequestHandler, FrontierHook):
         lease.host.count(failed=1)
         self._archive.write_row(lease, row, None)
         self.planner.schedule_again(visit.key, row)
-        shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS)
+        shard.frontier.outcomes.finish(
+            lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS
+        )
 
     def _failed(self, visit: Visit, why: str) -> None:
         """Nothing came: what is stored stays, until that has happened several times in a row."""

@@ -110,7 +110,7 @@ class TableRevisits:
         self.fetch_whole(lease)
         if made not in (TableRefusal.FRAME_CHANGED, TableRefusal.OTHER_DOCUMENT):
             self._missing.add(lease.url)
-        shard.frontier.retry(lease, due_unix=shard.now_unix(), due=shard.now(), counts=False)
+        shard.frontier.outcomes.retry(lease, due_unix=shard.now_unix(), due=shard.now(), counts=False)
 
     def fetch_whole(self, lease: Lease) -> None:
         """Has the document itself asked for next time."""

@@ -127,12 +127,14 @@ class Logins(FetchObserver):
             return lease
         now = self._shard.now()
         if login.state is LoginState.FAILED:
-            self._frontier.give_up(lease.host, LOGIN_FAILED, now)
+            self._frontier.host_control.give_up(lease.host, LOGIN_FAILED, now)
         elif login.state is LoginState.OUT and login.not_before <= now:
             self._begin(login, now)
         else:
             wait_s = max(HOLD_S, login.not_before - now)
-            self._frontier.make_wait(lease.host, now, wait_s=wait_s, reason="login", now_unix=self._shard.now_unix())
+            self._frontier.host_control.make_wait(
+                lease.host, now, wait_s=wait_s, reason="login", now_unix=self._shard.now_unix()
+            )
         return msgspec.structs.replace(lease, failure=Failure.CANCELLED, detail="waits for a login")
 
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
@@ -147,13 +149,13 @@ class Logins(FetchObserver):
         key = key[: key.index(KEY_END, BUCKET_BYTES)]
         host, robots = self._frontier.hosts.get(key), parse_url("/robots.txt", login.url.href)
         if self._shard.settings.robots and (host is None or host.row.robots is None) and robots is not None:
-            self._frontier.want(HostJob(robots.href, key), now)
+            self._frontier.host_control.want(HostJob(robots.href, key), now)
         login.state = LoginState.BUSY
         self._ask(login, LoginStep(login.url.href))
 
     def _ask(self, login: FormLogin, step: LoginStep) -> None:
         login.step = step
-        self._frontier.want(HostJob(step.url, kind=RequestKind.LOGIN), self._shard.now())
+        self._frontier.host_control.want(HostJob(step.url, kind=RequestKind.LOGIN), self._shard.now())
 
     # the steps
 
@@ -236,7 +238,7 @@ class Logins(FetchObserver):
         now = self._shard.now()
         for host in [host for host in self._frontier.hosts.values() if host.origin in login.rule.origins]:
             self._shard.events.write("host-given-up", host=host.origin, reason=LOGIN_FAILED, queued=host.row.queued)
-            self._frontier.give_up(host, LOGIN_FAILED, now)
+            self._frontier.host_control.give_up(host, LOGIN_FAILED, now)
 
     # answers behind a login
 

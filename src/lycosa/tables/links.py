@@ -189,7 +189,7 @@ class LinkTables(FetchObserver, RequestHandler):
             self._next[document.url] = self._forget(document)
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
-            shard.frontier.keep_as_next(document, len(found.links) if isinstance(found, Tol) else None)
+            shard.frontier.outcomes.keep_as_next(document, len(found.links) if isinstance(found, Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def _read(self, document: Lease, response: Response) -> Tol | str:
@@ -241,7 +241,7 @@ class LinkTables(FetchObserver, RequestHandler):
         cancelled = self._documents.pop(lease.ticket, None)
         if cancelled is not None and self._goes_first:
             self._forget(cancelled)
-            self._shard.frontier.return_to_queue(cancelled)
+            self._shard.frontier.outcomes.return_to_queue(cancelled)
         claim = self._forget(lease)
         if page is None:
             return
