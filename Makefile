@@ -29,8 +29,8 @@ lint: $(READY) $(NATIVE)
 	$(BIN)/ruff format --check src tests proof
 	$(BIN)/mypy
 
-lab: $(READY) $(NATIVE)             ## the experiments of the papers: a list, or with NAME=… one of them; ARGS=--quick for a small run
-	$(BIN)/python -m proof lab $(NAME) $(ARGS)
+lab: $(READY) $(NATIVE)             ## the experiments of the papers, all of them or with NAME=… one, into docs/results and docs/papers.md; NAME=list names them; ARGS=--quick for a small run
+	$(BIN)/python -m proof lab $(or $(NAME),all) $(ARGS)
 
 bench: $(READY) $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)

@@ -1,4 +1,4 @@
-"""The command: `make lab` lists the experiments of the papers, `make bench` the benchmarks; NAME=… runs one.
+"""The command: `make lab` runs the experiments of the papers, `make bench` lists the benchmarks; NAME=… runs one.
 
 Standard output carries the answer (a readable one, or one JSON object), standard error everything else.
 """
@@ -19,10 +19,11 @@ from proof.progress import ProgressSteps
 BAR_NOT_HELD = 3
 INTERRUPTED, TERMINATED = 130, 143
 
-HELP = """make lab                       list the experiments of the papers
-make lab NAME=tol              run one; results go to docs/results/
-make lab NAME=all              run all of them, one after the other
-make bench NAME=site           run a benchmark
+HELP = """make lab                       run all experiments of the papers, into docs/results/ and docs/papers.md
+make lab NAME=tol              run one
+make lab NAME=list             list them
+make bench                     list the benchmarks
+make bench NAME=site           run one
   ARGS=--quick                 a small run to see that it works: printed, not written
   ARGS=--json                  one JSON object on standard output, everything else on standard error
   ARGS='--seed 7 --out DIR'    another seed; results to DIR
@@ -51,7 +52,7 @@ def _arguments() -> argparse.Namespace:
         prog="proof", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("kind", choices=registry.KINDS)
-    parser.add_argument("name", nargs="?", help="what to run; without one they are listed, `all` runs every one")
+    parser.add_argument("name", nargs="?", help="what to run; `all` runs every one, `list` or none lists them")
     parser.add_argument("--quick", action="store_true", help="a small run with rough numbers")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="where all randomness comes from")
     parser.add_argument("--runs", type=int, help="how often to repeat what is measured")
@@ -63,7 +64,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _command(options: argparse.Namespace) -> int:
-    if options.name is None:
+    if options.name in (None, "list"):
         _list(options.kind, is_json=options.json)
         return 0
     names = registry.names(options.kind) if options.name == "all" else [options.name]

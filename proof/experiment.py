@@ -145,6 +145,7 @@ class Run:
         self._charts: list[Chart] = []
         self._remarks: list[str] = []
         self._left_out: dict[str, str] = {}
+        self._absent: list[tuple[str, str]] = []
 
     def __repr__(self) -> str:
         return f"<Run seed={self.seed} quick={self.quick} figures={list(self._figures)}>"
@@ -172,6 +173,10 @@ class Run:
         """The figure was not measured, for a reason that is no fault: its bar neither holds nor fails."""
         self._left_out[figure] = why
 
+    def absent(self, part: str, why: str) -> None:
+        """A part of a comparison could not be had, or was not wanted: a row of the table that says so."""
+        self._absent.append((part, why))
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "") -> None:
         whole = tuple(tuple(_plain(value) for value in row) for row in rows)
         for row in whole:
@@ -192,6 +197,8 @@ class Run:
         if not self._figures:
             raise ValueError("an experiment reports at least one figure")
         tables, charts, remarks = tuple(self._tables), tuple(self._charts), tuple(self._remarks)
+        if self._absent:
+            tables += (ResultTable(("left out", "why"), tuple(self._absent)),)
         return Findings(self._settings, self._figures, tables, charts, remarks, self._left_out)
 
 
@@ -240,6 +247,7 @@ class ExperimentResult(msgspec.Struct, frozen=True):
     load: float
     findings: Findings
     verdicts: tuple[BarVerdict, ...]
+    options: tuple[str, ...] = ()  # of the command line, beside seed and quick
 
     @property
     def held(self) -> bool:
@@ -248,7 +256,7 @@ class ExperimentResult(msgspec.Struct, frozen=True):
     @property
     def command(self) -> str:
         """The command line that gives this result again."""
-        words = [f"--seed {self.seed}"] * (self.seed != DEFAULT_SEED) + ["--quick"] * self.quick
+        words = [f"--seed {self.seed}"] * (self.seed != DEFAULT_SEED) + ["--quick"] * self.quick + [*self.options]
         return f"make {self.kind} NAME={self.experiment.name}" + (f" ARGS='{' '.join(words)}'" if words else "")
 
 
@@ -278,7 +286,13 @@ def perform(
     seconds = time.perf_counter() - started_s
     findings = run.findings()
     verdicts = tuple(_judge(bar, findings) for bar in experiment.bars)
-    return ExperimentResult(kind, experiment, seed, quick, seconds, load, findings, verdicts)
+    options: list[str] = [] if runs is None else [f"--runs {runs}"]
+    if wanted:
+        parts = ",".join(chosen)
+        options.append(f'--only "{parts}"' if " " in parts else f"--only {parts}")
+    if minutes is not None:
+        options.append(f"--minutes {minutes:g}")
+    return ExperimentResult(kind, experiment, seed, quick, seconds, load, findings, verdicts, tuple(options))
 
 
 def _judge(bar: Bar, findings: Findings) -> BarVerdict:

@@ -74,7 +74,7 @@ def papers_page() -> str:
     minutes = sum(found["seconds"] for found in results.values()) / 60
     parts = [
         HEAD,
-        f"`make lab NAME=all` runs all of them; the runs published here took {minutes:.0f} minutes together.\n",
+        f"`make lab` runs all of them; the runs published here took {minutes:.0f} minutes together.\n",
     ]
     for letter, (title, paper) in PAPERS.items():
         claims = [

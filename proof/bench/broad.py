@@ -136,6 +136,7 @@ def measure(run: Run) -> None:
         run.setting(name, value)
     found: dict[str, HostsCrawl] = {}
     chosen = {name: crawler for name, crawler in CRAWLERS.items() if name == OURS or name in run.chosen}
+    absent = {name: "--only without it" for name in CRAWLERS if name not in chosen}
     with run.progress(len(chosen), "crawlers") as step:
         for name, crawler in chosen.items():
             try:
@@ -143,7 +144,7 @@ def measure(run: Run) -> None:
             except LycosaError as error:
                 if name == OURS:
                     raise
-                run.remark(f"{name} left out: {error}")
+                absent[name] = str(error)
             step.advance()
     columns = ["", "pages/s", "% of what is possible", "hosts asked", "requests too early", "CPU ms/page", "peak MB"]
     run.table(columns, [_row(name, each, hosts, seconds) for name, each in found.items()], title="in the window")
@@ -152,7 +153,8 @@ def measure(run: Run) -> None:
         if name in found and name != OURS:
             run.figure(_rate(name), len(found[OURS].window) / len(found[name].window), "×")
         elif name != OURS:
-            run.leave_out(_rate(name), "it did not run")
+            run.absent(name, absent[name])
+            run.leave_out(_rate(name), absent[name])
 
 
 def _rate(name: str) -> str:

@@ -46,7 +46,7 @@ def _report(run: Run, ran: dict[str, list[PeerTurn]], absent: dict[str, str]) ->
     work = [[name, *(word or "no" for word in PEERS[name].does)] for name in ran]
     run.table(["", *PageWork._fields], work, title="what each one does for a page")
     for name, why in (NOT_TO_BE_HAD | absent).items():
-        run.remark(f"{name} left out: {why}")
+        run.absent(name, why)
     for name in [name for name in PEERS if name != OURS]:
         if name in ran:
             run.figure(_rate(name), median(_rates(ours, ran[name])), "×")

@@ -80,12 +80,12 @@ def measure(run: Run) -> None:
                 except LycosaError as error:
                     if name == OURS:
                         raise
-                    run.remark(f"{name} left out: {error}")
+                    run.absent(name, str(error))
             step.advance()
     columns = ["", "changed", "command s", "CPU s", "requests", "answered 304", "MB of bodies", "changed pages fetched"]
     run.table(columns, rows)
     for name, why in NOT_TRIED.items():
-        run.remark(f"{name} left out: {why}")
+        run.absent(name, why)
 
 
 def _visit(run: Run, name: str, site: RealSite, folder: Path) -> list[list[str | int | float]]:

@@ -240,7 +240,7 @@ def measure(run: Run) -> None:
             crawlers[name] = command(race)
             run.setting(name, "beside it")
         except LycosaError as error:
-            run.setting(name, f"left out: {error}")
+            run.absent(name, str(error))
     with run.progress(len(crawlers) * seconds, "seconds") as step:
         ran = {name: race_of(race, crawler, step.advance) for name, crawler in crawlers.items()}
     _report(run, race, ran)

@@ -40,8 +40,9 @@ def lab(samples: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     return run
 
 
-def test_lab_without_a_name_lists_names_and_summaries(lab: Lab) -> None:
-    code, out, _ = lab()
+@pytest.mark.parametrize("words", [(), ("list",)])
+def test_lab_list_has_names_and_summaries(lab: Lab, words: tuple[str, ...]) -> None:
+    code, out, _ = lab(*words)
     assert code == 0
     assert "hash-share  how even the parts are when hosts are assigned by hash" in out.splitlines()
 

@@ -66,7 +66,8 @@ def test_peers_folders_that_are_guessed_do_not_count_as_other_pages(result: Expe
 
 
 def test_peers_one_that_cannot_be_had_is_left_out_with_its_reason(result: ExperimentResult) -> None:
-    assert "katana left out: nobody sells it" in result.findings.remarks
+    assert result.findings.tables[-1].columns == ("left out", "why")
+    assert ("katana", "nobody sells it") in result.findings.tables[-1].rows
     (katana,) = [verdict for verdict in result.verdicts if verdict.bar.name == "faster than katana"]
     assert not katana.held and katana.left_out == "nobody sells it"
     assert [row[0] for row in result.findings.tables[0].rows] == [OURS, IN_PYTHON, "Scrapy", "Heritrix", "spider"]
@@ -82,8 +83,9 @@ def test_tls_runs_the_same_crawls_over_https(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(peers, "served_site", site)
     monkeypatch.setattr(peers, "take_turn", made_up)
-    perform(tls.EXPERIMENT, kind="bench", runs=1, only=["Scrapy"], view=ProgressSteps(io.StringIO()))
+    result = perform(tls.EXPERIMENT, kind="bench", runs=1, only=["scrapy"], view=ProgressSteps(io.StringIO()))
     assert asked == [True]
+    assert result.command == "make bench NAME=tls ARGS='--runs 1 --only Scrapy'"
 
 
 def test_recrawl_edit_leaves_the_original_alone(tmp_path: Path) -> None:
