@@ -112,6 +112,13 @@ def test_limit_of_pages_holds_over_all_agents(tmp_path: Path, pages: int) -> Non
     assert cluster.coordinator.stats().pages == pages
 
 
+def test_what_pages_need_does_not_count_towards_their_limit(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=240, seed=5, rtt_ms=800))
+    cluster = crawl(web, tmp_path, SEED, workers=3, delay_s=DELAY_S, pages=50, requisites=True)
+    assert cluster.coordinator.stats().requisites > 0
+    assert cluster.coordinator.stats().pages == 50
+
+
 def test_status_says_that_the_time_of_all_agents_is_used_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def start_late(cluster: MemoryCluster) -> None:
         await asyncio.sleep(0.5)

@@ -373,7 +373,9 @@ class Agent:
         if self.backup is not None:
             pages_left, bytes_left = self.backup.left_out
             stats = msgspec.structs.replace(stats, left_out=pages_left, left_out_bytes=bytes_left)
-        pages = (stats.visits if self._counts_visits else stats.pages) + stats.in_flight
+        done = stats.visits if self._counts_visits else stats.pages
+        # No page is asked for beyond the cap: what is in flight beyond it is what pages need, asked for all the same.
+        pages = max(done, min(done + stats.in_flight, self._page_cap))
         has_work = stats.in_flight or not engine.is_idle
         # A row that is under way is work for somebody, and so is a host that moves: the crawl is not over before both
         # are.
