@@ -9,6 +9,7 @@ import pytest
 
 from lycosa.cli.collection import status
 from lycosa.cluster.coordinator import Coordinator
+from lycosa.crawl import RunCompanion
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.inspect import open_to_read, stats_of
@@ -117,6 +118,32 @@ def test_what_pages_need_does_not_count_towards_their_limit(tmp_path: Path) -> N
     cluster = crawl(web, tmp_path, SEED, workers=3, delay_s=DELAY_S, pages=50, requisites=True)
     assert cluster.coordinator.stats().requisites > 0
     assert cluster.coordinator.stats().pages == 50
+
+
+class _Unfinished(RunCompanion):
+    """A companion that does nothing and has something left to do."""
+
+    def begin(self) -> None: ...
+
+    async def finish(self, *, is_hurried: bool) -> None: ...
+
+    def hurry(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def leftover(self) -> str:
+        return "1 change is not told yet"
+
+
+def test_what_a_shard_has_left_to_do_is_said_at_the_end(tmp_path: Path) -> None:
+    async def leave_something(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1)
+        engine = cluster.agents["s1"].engine
+        assert engine is not None
+        engine.features.accompany(_Unfinished())
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, pages=20, act=leave_something)
+    assert cluster.coordinator.take_warnings() == ["s1: 1 change is not told yet"]
 
 
 def test_status_says_that_the_time_of_all_agents_is_used_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

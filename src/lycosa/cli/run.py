@@ -235,9 +235,8 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
             if shower is not None:
                 shower.cancel()
             view.close()
-    for companion in crawl.engine.features.companions:
-        if left := companion.leftover():
-            _warn(left)
+    for left in crawl.engine.features.leftovers():
+        _warn(left)
     following = crawl.following
     if following is not None and not following.is_complete:
         _warn_if_index_is_behind(job)

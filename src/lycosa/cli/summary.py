@@ -53,8 +53,8 @@ def summary(
     if stats.duplicates:
         lines.append(f"  {counted(stats.duplicates, 'duplicate')} of documents that were there already")
     if stats.followed_only:
-        kept = counted(stats.pages - stats.followed_only, "page")
-        lines.append(f"  {kept} kept; the others were read for their links (--keep, --keep-type)")
+        more = counted(stats.followed_only, "more page")
+        lines.append(f"  {more} read for links alone (--keep, --keep-type)")
     if stats.left_out:
         lines.append(f"  not moved to the store: {left_out(stats)}")
     if stats.redirects or stats.sitemaps or stats.requisites or stats.external:
@@ -177,7 +177,8 @@ def left_out(stats: CrawlStats) -> str:
 def _headline(stats: CrawlStats, into: Path) -> str:
     pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
     spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
-    return f"{counted(stats.pages, 'page')} kept in {into}; received {size(stats.bytes)} in {spent}"
+    kept = counted(stats.pages - stats.followed_only, "page")
+    return f"{kept} kept in {into}; received {size(stats.bytes)} in {spent}"
 
 
 def _running(stats: CrawlStats) -> list[str]:

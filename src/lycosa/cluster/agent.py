@@ -404,6 +404,7 @@ class Agent:
             bucket_addresses=dict(self._observed.unreported) if self._observed else {},
             unix=time.time(),
             machine=platform.node(),
+            leftovers=engine.features.leftovers() if ended else (),
             **self.hosts.report(),
             **self.exchange.report(),
             **(self.backup.report() if self.backup else {}),

@@ -111,6 +111,7 @@ class Coordinator(Membership):
         self.learn_addresses(report.bucket_addresses)
         self._check_end()
         if report.ended:
+            self._warnings += (f"{name}: {left}" for left in report.leftovers)
             self.has_left(name)
         granted, contended = self._lease_addresses(report)
         return AgentOrders(

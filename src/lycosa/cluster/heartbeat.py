@@ -53,6 +53,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     boot: str = ""  # the coordinator's start that it knows of
     stats: CrawlStats
     ended: str = ""
+    leftovers: tuple[str, ...] = ()  # when it has ended: sentences about what is left to do
 
     # whether the crawl is over
     is_idle: bool = False  # nothing to do, and receivers have committed all that it sent

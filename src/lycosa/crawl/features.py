@@ -64,6 +64,10 @@ class Features:
         """Register who works beside the loop for as long as it runs."""
         self.companions.append(companion)
 
+    def leftovers(self) -> tuple[str, ...]:
+        """Sentences about what the companions have left to do; for when the crawl is over."""
+        return tuple(left for companion in self.companions if (left := companion.leftover()))
+
     def listen(self, listener: Listener) -> None:
         """Register a listener, called for every page once it is committed."""
         self._pages.keeper.listeners.append(listener)
