@@ -21,6 +21,7 @@ from lycosa.crawl import ROBOTS_BYTES
 from lycosa.errors import SettingsError
 from lycosa.records import PrivateParts, Request
 from lycosa.settings import CrawlSettings, merge, read_file, read_secrets, save_secrets, take_out_secrets
+from tests.cli.command import lycosa
 from tests.sessions.recording_server import Asked, Reply, crawl, page, redirect, request_records, running, written_bytes
 
 SECRET = "s3cr3t-of-ann"
@@ -148,6 +149,27 @@ def test_header_that_cannot_be_sent_is_refused_without_showing_it(value: str) ->
         CrawlSettings(headers=[value])
 
     assert "s3cr3t" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("http://ann:s3cr3t@127.0.0.1/",),
+        ("-i", "LIST"),
+        ("http://127.0.0.1/", "--webhook", "https://ann:s3cr3t@example.org/"),
+        ("http://127.0.0.1/", "--proxy", "http://ann:s3cr3t@127.0.0.1:3128"),
+        ("http://127.0.0.1/", "--certificate", "nothing-there.pem:s3cr3t"),
+        ("http://127.0.0.1/", "--user", "ftp://a ann:s3cr3t"),
+        ("http://127.0.0.1/", "--bot-key", "key", "--bot-agent", "https://ann:s3cr3t@example.org"),
+    ],
+)
+def test_what_is_wrong_with_a_password_is_said_without_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "list").write_text("http://ann:s3cr3t@127.0.0.1/")
+    into = ("--into", tmp_path / "c")
+    said = lycosa("crawl", *(tmp_path / "list" if word == "LIST" else word for word in words), *into)
+    assert said.code == 2
+    assert "s3cr3t" not in said.out + said.err
+    assert said.err.count("\n") == 1
 
 
 def test_a_new_password_takes_the_place_of_the_old_one_and_others_of_the_name_keep_theirs(tmp_path: Path) -> None:

@@ -4,12 +4,17 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
+from lycosa.serve.server import make_app
+from lycosa.serve.source import CollectionSource
 from tests.cli.command import ended, lycosa, started
+from tests.serve.client import Client
 from tests.sessions.recording_server import Asked, RecordingServer, Reply, page, running, written_bytes
 from tests.sessions.test_login import MemberSite
 
@@ -58,8 +63,9 @@ def test_no_secret_is_anywhere_but_where_it_belongs(tmp_path: Path) -> None:
     folder, site = tmp_path / "c", OpenSite()
     with running(lambda asked: page(), host="127.0.0.2", robots=True) as other, running(site, robots=True) as own:
         site.other = other.origin
-        options = ("--header", f"X-Api-Key: {KEY}", "--user", "ann:pw-of-basic", "--allow-private", "--config")
-        said = lycosa("crawl", own.origin, "--into", folder, *options, config(tmp_path, own))
+        options = ("--header", f"X-Api-Key: {KEY}", "--user", "ann:pw-of-basic", "--allow-private", "--request-log")
+        log = folder / "requests.jsonl"
+        said = lycosa("crawl", own.origin, "--into", folder, *options, log, "--config", config(tmp_path, own))
         assert said.code == 0, said.err
 
         assert {"/robots.txt", "/map.xml", "/s.css", "/i.png", "/page"} <= set(other.paths())
@@ -67,6 +73,7 @@ def test_no_secret_is_anywhere_but_where_it_belongs(tmp_path: Path) -> None:
         assert own.got(KEY) == own.paths()
         assert own.got(COOKIE)
     assert leaks(said.out + said.err) == []
+    assert log.read_bytes().count(b"\n") >= len(own.asked)
     state = written_bytes(folder / "state")
     outside = b"".join(written_bytes(part) for part in folder.iterdir() if part.is_dir() and part.name != "state")
     outside += b"".join(f.read_bytes() for f in folder.iterdir() if f.is_file() and f.name != "credentials.toml")
@@ -83,11 +90,19 @@ def test_no_secret_is_anywhere_but_where_it_belongs(tmp_path: Path) -> None:
         ("why", f"{own.origin}/p1", "--in", folder),
         ("get", f"{own.origin}/p1", "--in", folder),
         ("settings",),
+        ("links", f"{own.origin}/p1", "--in", folder),
+        ("report", folder),
+        ("sql", folder, "select * from pages"),
+        ("shell", folder, "-c", "settings"),
     ]
     for command in commands:
         shown = lycosa(*command)
         assert shown.code == 0, (command, shown.err)
         assert leaks(shown.out + shown.err) == [], command
+    live = dict(live_pages(folder, f"{own.origin}/p1"))
+    assert {path: found for path, text in live.items() if (found := leaks(text))} == {}
+    assert "X-Api-Key" in live["/settings"]
+    assert "logged-in" in live["/log"]
     for format in ("jsonl", "csv", "warc", "wacz", "cdxj", "markdown", "sitemap"):
         out = tmp_path / f"out-{format}"
         shown = lycosa("export", folder, format, "--out", out)
@@ -96,6 +111,23 @@ def test_no_secret_is_anywhere_but_where_it_belongs(tmp_path: Path) -> None:
         assert (
             leaks(b"".join(path.read_bytes() for path in files) + (written_bytes(out) if out.is_dir() else b"")) == []
         )
+
+
+def live_pages(folder: Path, url: str) -> Iterator[tuple[str, str]]:
+    """All that the live page and its API show of a collection, with a URL and its host where they ask for one."""
+    source = CollectionSource(folder)
+    try:
+        client = Client(make_app(source, token="t", replay_at="http://127.0.0.1:1/"), "t")
+        described = client.get("/api/v1/openapi.json").facts["paths"]
+        paths = [path for path, verbs in described.items() if "get" in verbs and not path.endswith("/events")]
+        assert len(paths) > 10
+        for path in ["/", "/hosts", "/host", "/urls", "/url", "/settings", "/log", "/report", *paths]:
+            asked = urlencode({"url": url, "host": "127.0.0.1", "q": "member"})
+            answered = client.get(f"{path}?{asked}")
+            assert answered.status in (200, 404), (path, answered.text)
+            yield path, answered.text
+    finally:
+        source.close()
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ from lycosa.settings import (
     seconds,
     seed,
     settings_of_folder,
+    shown_value,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,7 +56,6 @@ NEVER_EMPTY = {
 }
 STANDARD_INPUT = "-"
 SHORTEST_INTERVAL_S = 1.0  # between two visits of a URL; the host's delay holds all the same
-SHOWN_CHARS = 60  # a line that is no URL is quoted up to this length
 WIDEST_CHOICE = 24  # the help shows the choices (a|b|c) in place of WORD up to this length
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -350,7 +350,7 @@ def interval_s(text: str, name: str) -> float:
     try:
         return 0.0 if text.strip().lower() == "none" else seconds(SHORTEST_INTERVAL_S)(text)
     except InvalidValue as invalid:
-        raise SettingsError(f"{name} is {text[:SHOWN_CHARS]!r}, {invalid.phrase}, or none") from invalid
+        raise SettingsError(f"{name} is {shown_value(text)}, {invalid.phrase}, or none") from invalid
 
 
 def _read_lines(file: str) -> tuple[str, list[tuple[int, str]]]:
@@ -376,8 +376,7 @@ def _seed(line: str, name: str, number: int) -> str:
     try:
         return seed(line)
     except InvalidValue as invalid:
-        shown = repr(line) if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]!r}…"
-        raise SettingsError(f"-i: {name}, line {number}, is {shown}, {invalid.phrase}") from invalid
+        raise SettingsError(f"-i: {name}, line {number}, is {shown_value(line)}, {invalid.phrase}") from invalid
 
 
 def _texts(value: object) -> list[object]:

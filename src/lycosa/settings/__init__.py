@@ -22,7 +22,7 @@ from lycosa.settings.credentials import (
 )
 from lycosa.settings.fields import read_field
 from lycosa.settings.named import NamedSettings
-from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
+from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting, shown_value
 from lycosa.settings.sources import (
     SettingsSource,
     field_rules,
@@ -82,6 +82,7 @@ __all__ = [
     "seconds",
     "seed",
     "settings_of_folder",
+    "shown_value",
     "split_certificate",
     "split_origin",
     "split_proxy",

@@ -676,6 +676,9 @@ SETTINGS = {field.name: _completed(field) for field in _FIELDS}
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in _FIELDS}
 
 
+_USER_OF_URL = re.compile(r"(?<=//)[^/@\s]*@")  # with a password, which does not belong into messages
+
+
 def read_values(values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> dict[str, Any]:
     """The values as the settings keep them. The first that cannot be is a `SettingsError`, in which `spelled` says how
     the user would recognise the setting."""
@@ -687,7 +690,7 @@ def read_values(values: Mapping[str, Any], spelled: Callable[[str], str] = str) 
         try:
             found[name] = SETTINGS[name].read(value)
         except v.InvalidValue as invalid:
-            said = f"is {_shown(value)}" if invalid.item is None else f"holds {_shown(invalid.item)}"
+            said = f"is {shown_value(value)}" if invalid.item is None else f"holds {shown_value(invalid.item)}"
             raise SettingsError(f"{spelled(name)} {said}, {invalid.phrase}") from invalid
     return found
 
@@ -698,9 +701,11 @@ def nearest(name: str, *, cutoff: float = 0.6) -> str | None:
     return near[0] if near else None
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value as messages quote it: not too long, and no URL with a password in it."""
     try:
         whole = repr(value)
     except ValueError:  # an integer of more digits than Python prints
         whole = "a very long number"
+    whole = _USER_OF_URL.sub("…@", whole)
     return whole if len(whole) <= SHOWN_CHARS else f"{whole[:SHOWN_CHARS]}…"
