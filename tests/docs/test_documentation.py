@@ -27,6 +27,7 @@ from tests.docs.example_site import SITE, replace_the_web
 
 FROM_NOTHING = ("README.md", "docs/tour.md", "docs/howto/")
 ENDLESS = {"serve", "replay", "watch", "shell", "simweb", "demo"}  # they run until they are stopped, or ask for input
+VARIABLE = re.compile(r"[A-Z_]+=\S*")  # PYTHONPATH=. lycosa crawl …
 SHELL = {"cat", "chmod", "cp", "echo", "grep", "head", "ls", "mkdir", "mv", "printf", "sed", "sort", "touch", "wc"}
 PLACEHOLDER = re.compile(r"…|\.\.\.|\b[A-Z]{2,}\b(?![:=/.]|-)|\[")  # lycosa get URL --in DIR
 VARIES = [
@@ -140,7 +141,7 @@ def run_python(block: Block, names: dict[str, object]) -> None:
 
 def run_command(place: str, command: str) -> str:
     """Runs a line of a shell: `lycosa` in this process, what stands behind it and a few other programs in a shell."""
-    words = words_of(command)
+    words = [word for word in words_of(command) if not VARIABLE.fullmatch(word)]
     rest = command_behind(command)
     if words[0] in NOT_HERE:
         NOT_HERE[words[0]](words)

@@ -15,6 +15,9 @@ from lycosa.cli.options import CommandTable
 
 app = CommandTable()
 
+# zsh runs the file as a function at the first TAB of a session: without this line that one would find nothing.
+ZSH_FIRST = '\n[[ $funcstack[1] = _lycosa ]] && _lycosa_completion "$@"'
+
 
 class CompletedShell(StrEnum):
     """The shells for which there is a script."""
@@ -38,4 +41,5 @@ def completion(
 
     Save it where the shell looks for such scripts, and open a new shell.
     """
-    print(get_completion_script(prog_name="lycosa", complete_var=COMPLETION_VARIABLE, shell=shell.value))
+    script = get_completion_script(prog_name="lycosa", complete_var=COMPLETION_VARIABLE, shell=shell.value)
+    print(script + ZSH_FIRST * (shell is CompletedShell.ZSH))

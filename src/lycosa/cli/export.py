@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, asked_fields
+from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, asked_fields, one_of
 from lycosa.cli.wording import ProgressLine, count, counted, duration, note, printable, rate, say_json, size
 from lycosa.export import (
     FORMATS,
@@ -46,7 +46,9 @@ def _select(name: str, help: str, metavar: str) -> Any:
 
 def export(
     into: Folder,
-    format: Annotated[str, typer.Argument(metavar="FORMAT", help="One of the formats above.")],
+    format: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="One of the formats above.", autocompletion=one_of(FORMATS))
+    ],
     out: Annotated[
         str,
         typer.Option(
@@ -167,7 +169,8 @@ def _parameter(name: str, option: FormatOption) -> inspect.Parameter:
     spelled = f"--{name.replace('_', '-')}"
     help = f"{', '.join(option.formats)}: {option.help}"
     metavar = None if option.is_switch else "|".join(option.choices) or option.metavar
-    about = typer.Option(spelled, metavar=metavar, help=help, rich_help_panel=OF_FORMATS)
+    completes = one_of(option.choices)
+    about = typer.Option(spelled, metavar=metavar, help=help, rich_help_panel=OF_FORMATS, autocompletion=completes)
     kind: Any = bool if option.is_switch else str | None
     return inspect.Parameter(
         name,

@@ -254,10 +254,23 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         metavar, help = (words, help) if len(words) <= WIDEST_CHOICE else ("WORD", setting.meaning)
     shown = default_words(default)
     panel = COMMON if setting.is_common else setting.group
-    about = typer.Option(option, metavar=metavar or None, help=help, rich_help_panel=panel, show_default=shown or False)
+    about = typer.Option(
+        option,
+        metavar=metavar or None,
+        help=help,
+        rich_help_panel=panel,
+        show_default=shown or False,
+        autocompletion=one_of(setting.choices),
+    )
     return inspect.Parameter(
         setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation, about]
     )
+
+
+def one_of(choices: Iterable[str]) -> Callable[[str], list[str]] | None:
+    """What a shell is told of the words that may stand here; None where any may."""
+    words = [*choices]
+    return (lambda incomplete: [word for word in words if word.startswith(incomplete)]) if words else None
 
 
 def resolve_settings(
