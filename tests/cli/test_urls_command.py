@@ -73,4 +73,5 @@ def test_nothing_that_fits_is_said_on_standard_error(collection: Path) -> None:
 def test_folder_without_a_collection_is_named(tmp_path: Path) -> None:
     said = lycosa("urls", tmp_path)
 
-    assert (said.code, said.err) == (2, f"lycosa: {tmp_path} is not a collection\n")
+    assert said.code == 2
+    assert said.err.startswith(f"lycosa: {tmp_path} is not a collection: ")

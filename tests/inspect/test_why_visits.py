@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lycosa.crawl.progress import Recrawl
-from lycosa.inspect import explain_url, open_to_read
+from lycosa.inspect import KnownUrlFilter, explain_url, list_urls_after, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.crawl.memory_crawl import front
@@ -36,3 +36,7 @@ def test_why_tells_of_a_visit_that_failed_until_one_succeeds(tmp_path: Path) -> 
     told = sentences(into)
     assert "gone since 20" in told
     assert ": 500" in told
+    assert "failed: status 500" in told, "the status by which it is gone"
+    with open_to_read(into) as collection:
+        gone = list_urls_after(collection, KnownUrlFilter(states=("failed",)), "", most=9).urls
+    assert [known.reason for known in gone if known.url == front(WEB)] == ["status 500"]

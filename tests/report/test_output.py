@@ -106,7 +106,10 @@ def test_wrong_use_is_told_in_a_sentence(planted: Path, words: tuple[str, ...], 
 
 def test_folder_without_a_collection_is_told(tmp_path: Path) -> None:
     said = lycosa("report", tmp_path)
-    assert (said.code, said.err) == (2, f"lycosa: {tmp_path} is not a collection\n")
+    assert said.code == 2
+    assert said.complaints == [
+        f"lycosa: {tmp_path} is not a collection: name the folder that a crawl was given with --into"
+    ]
 
 
 def test_output_that_fails_leaves_the_old_one(planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,7 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            is_foreign = name in ("href", "src", "action", "srcdoc") and not str(value).startswith(
-                ("/", "#", "data:,", COPIES)
-            )
+            is_foreign = name in ("href", "src", "action", "srcdoc") and not str(value).startswith(("/", "#", "data:,"))
             if name.startswith("on") or name == "style" or is_foreign:
                 self.found.append(f"{tag} {name}={value}")
         if tag in ("object", "embed", "img", "base", "style") or (tag == "script" and dict(attrs).get("src") is None):

@@ -3,10 +3,11 @@
 import json
 import re
 import shutil
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 import pytest
@@ -15,9 +16,10 @@ from lycosa.api import Collection
 from lycosa.api.crawl import Crawl
 from lycosa.crawl import CrawlStats, Sample
 from lycosa.inspect import NAME_COLUMNS, open_to_read, stats_of
+from lycosa.search import update_index
 from lycosa.serve.live import chart_points
 from lycosa.serve.metrics import prometheus_text
-from lycosa.serve.pages import HOST_COLUMNS, changed_words
+from lycosa.serve.pages import HOST_COLUMNS, changed_words, folder_name, marked_parts
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import limit_list
@@ -211,9 +213,9 @@ def test_settings_that_can_be_changed_come_first(client: Client) -> None:
     assert can.index(f"<h2>{order[0]}</h2>") < can.index(f"<h2>{order[-1]}</h2>")
 
 
-def test_limits_are_shown_as_options(tmp_path: Path) -> None:
-    save_settings(tmp_path, CrawlSettings(pages=5_000, depth=0, time_s="2m", host_pages=["a.example=5"], wait=True))
-    shown = ["--pages 5,000", "--depth 0", "--time 120", "--host-pages a.example=5"]
+def test_limits_are_shown_in_words_with_units(tmp_path: Path) -> None:
+    save_settings(tmp_path, CrawlSettings(pages=5_000, depth=0, time_s="2m", bytes="2MB", host_pages=["a.example=5"]))
+    shown = ["pages 5,000", "depth 0", "time 2m 00s", "bytes 2.0 MB", "host pages a.example=5"]
     assert limit_list(CollectionSource(tmp_path)) == shown
 
 
@@ -240,6 +242,18 @@ def test_limit_of_a_host_is_raised_shown_and_undone(collection: Path, tmp_path: 
     steered.post("/api/v1/steer", {"action": "set", "settings": answer.facts["undo"]})
     assert source.settings().host_pages == ("h0.sim=70",)
     source.close()
+
+
+def test_rules_of_a_host_are_shown_as_they_are_understood(client: Client) -> None:
+    hosts = [each["host"] for each in client.get("/api/v1/hosts").facts["hosts"] if "rule" in each["robots"]]
+    asked = [f"host?host={quote(host)}" for host in hosts]
+    found = {each: client.get(f"/api/v1/{each}").facts["robots"] for each in asked}
+    ruled, robots = next((each, robots) for each, robots in found.items() if robots["rules"])
+    assert robots["says"].startswith("read 20")
+    assert len(robots["disallow"]) + len(robots["allow"]) == robots["rules"]
+    shown = client.get(f"/{ruled}").text
+    for rule in robots["disallow"]:
+        assert f"Disallow: <code>{rule}</code>" in shown
 
 
 def test_host_has_a_timeline_of_what_it_gave(client: Client, front_page: str) -> None:
@@ -281,6 +295,68 @@ def test_shards_have_a_page_of_their_own(tmp_path: Path, monkeypatch: pytest.Mon
     assert [each["machine"] for each in page["elsewhere"]] == ["south"]
     assert "4,321" in sharded.get("/shards").text
     source.close()
+
+
+def test_folders_are_named_within_each_other() -> None:
+    assert folder_name("https://a.example/docs/guide/") == "guide/"
+    assert folder_name("https://a.example:8080/a%20b/") == "a%20b/"
+
+
+def test_words_of_a_query_are_marked_where_they_were_found(client: Client) -> None:
+    assert marked_parts("a solar roof", [(2, 7)]) == [(False, "a "), (True, "solar"), (False, " roof")]
+    assert marked_parts("roof", []) == [(False, "roof")]
+    assert "<mark>the</mark>" in client.get("/search?q=the").text
+
+
+def test_search_waits_for_an_index_that_is_being_made(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, may_end = CollectionSource(shutil.copytree(collection, tmp_path / "c")), threading.Event()
+    searcher = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+
+    def update(path: Path) -> None:
+        may_end.wait()
+        update_index(path)
+
+    monkeypatch.setattr("lycosa.serve.source.update_index", update)
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.01)
+    assert searcher.get("/api/v1/search?q=the").facts is None
+    waiting = searcher.get("/search?q=the").text
+    assert "The index is being made" in waiting
+    assert 'http-equiv="refresh"' in waiting
+    may_end.set()
+    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    assert searcher.get("/api/v1/search?q=the").facts["total"] > 0
+    past = searcher.get("/api/v1/search?q=the&as_of=2100-01-01").facts
+    assert past["total"] == searcher.get("/api/v1/search?q=the").facts["total"]
+    source.close()
+
+
+def test_crawl_at_rest_says_how_it_continues(collection: Path, tmp_path: Path) -> None:
+    into = shutil.copytree(collection, tmp_path / "a collection")
+    source = CollectionSource(into)
+    status = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN).get("/api/v1/status").facts
+    assert status["state"] == "stopped"
+    assert f"lycosa crawl --into '{into}' continues" in status["sentence"]
+    source.close()
+
+
+def test_stored_copy_is_at_the_address_by_which_the_viewer_asks(client: Client, front_page: str) -> None:
+    url = f"{front_page}a;b?q={{x|y}}&z=1"
+    asked = f"/copy?{urlencode({'url': url, 'at': '20260101000000', 'kind': 'frame'})}"
+    for host in ("127.0.0.1:8480", "localhost:8480", "192.0.2.7", "[::1]:8480"):
+        answer = client.get(asked, host=host)
+        name = host.removesuffix(":8480")
+        assert (answer.status, answer.headers["location"]) == (
+            303,
+            f"http://{name}:1/secret/frame/20260101000000/{url}",
+        )
+        frames = f"http://{name}:1/secret/"
+        assert (frames in answer.headers["content-security-policy"]) == ("[" not in host)
+    latest = client.get(f"/copy?{urlencode({'url': front_page, 'at': '../../x'})}").headers["location"]
+    assert latest == f"http://127.0.0.1:1/secret/view/latest/{front_page}"
+    assert client.get("/copy?url=javascript:alert(1)").status == 400
+    assert client.get("/copy?url=http://a.example/&kind=..").status == 422
 
 
 def test_changed_words_stand_in_their_own_column() -> None:

@@ -1,7 +1,6 @@
 """The live page over TLS: nothing of it, and no stored copy, goes over the network in the clear."""
 
 import http.client
-import re
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,12 +14,13 @@ from tests.cli.command import started
 
 
 def ask(link: str, authority: trustme.CA, **headers: str) -> tuple[int, str]:
+    """The status, and where the answer leads or what it is."""
     parts, context = urlsplit(link), ssl.create_default_context()
     authority.configure_trust(context)
     connection = http.client.HTTPSConnection(parts.netloc, timeout=10, context=context)
-    connection.request("GET", f"{parts.path}?{parts.query}", headers=headers)
+    connection.request("GET", f"{parts.path}{parts.query and '?'}{parts.query}", headers=headers)
     found = connection.getresponse()
-    return found.status, found.read().decode()
+    return found.status, found.getheader("Location") or found.read().decode()
 
 
 @pytest.mark.slow
@@ -34,16 +34,43 @@ def test_stored_copies_are_sent_over_tls_as_the_live_page_is(collection: Path, f
     assert process.stdout is not None
     try:
         link = next(word for word in process.stdout.readline().split() if word.startswith("https"))
-        page = f"{link.partition('?')[0]}change?url={front_page}"
-        status, text = ask(page, authority, Authorization="Bearer a-token-for-tests")
-        assert status == 200
-        [copy] = set(re.findall(r"(http[^\"]+?)view/[^\"]+", text))
+        asked = f"{link.partition('?')[0]}copy?url={front_page}"
+        status, copy = ask(asked, authority, Authorization="Bearer a-token-for-tests")
+        assert status == 303
         assert copy.startswith("https://127.0.0.1:")
         assert ask(copy, authority)[0] == 200
         plain = http.client.HTTPConnection(urlsplit(copy).netloc, timeout=10)
         with pytest.raises((http.client.HTTPException, OSError)):
             plain.request("GET", urlsplit(copy).path)
             plain.getresponse()
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1", "machine.example"])
+def test_other_machines_are_let_in_with_tls_or_by_a_waiver_only(bind: str, collection: Path) -> None:
+    with pytest.raises(SettingsError, match="lets other machines in: give --certificate and --key, or say --insecure"):
+        serve_collection(collection, ServeOptions(port=0, bind=bind), lambda link: None)
+    with pytest.raises(SettingsError, match="belong together"):
+        serve_collection(collection, ServeOptions(port=0, bind=bind, certificate="c.pem"), lambda link: None)
+
+
+@pytest.mark.slow
+def test_waiver_lets_other_machines_in_and_the_link_has_an_address(collection: Path, front_page: str) -> None:
+    process = started("serve", collection, "--port", "0", "--bind", "0.0.0.0", "--insecure")
+    assert process.stdout is not None
+    try:
+        link = urlsplit(process.stdout.readline().strip())
+        assert link.hostname == "127.0.0.1"
+        connection = http.client.HTTPConnection("127.0.0.2", link.port, timeout=10)  # another address of this machine
+        token = {"Authorization": f"Bearer {link.query.removeprefix('token=')}"}
+        connection.request("GET", f"/copy?url={front_page}", headers=token)
+        copy = urlsplit(connection.getresponse().getheader("Location", ""))
+        assert copy.hostname == "127.0.0.2"
+        connection = http.client.HTTPConnection(copy.netloc, timeout=10)
+        connection.request("GET", copy.path)
+        assert connection.getresponse().status == 200
     finally:
         process.terminate()
         process.communicate(timeout=30)

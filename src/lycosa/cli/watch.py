@@ -13,7 +13,7 @@ import typer
 from lycosa.cli.options import CommandTable, Folder
 from lycosa.cli.progress import RateHistory, drawing, line_of
 from lycosa.cli.wording import count, fit, most_first, printable
-from lycosa.crawl import CrawlStats
+from lycosa.crawl import CrawlStats, crawl_state, is_crawled
 from lycosa.inspect import open_to_read, stats_of
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def _screen(into: Path, stats: CrawlStats, rates: RateHistory, width: int, encod
     from rich.console import Group  # lazy: as above
     from rich.text import Text
 
-    state = "paused" if stats.is_paused else "running" if stats.is_running else "not running"
-    style = "bold green" if state == "running" else "bold yellow"
+    state = crawl_state(stats, is_crawled=is_crawled(into))
+    style = "bold green" if state in ("running", "finished") else "bold yellow"
     parts: list[RenderableType] = [
         Text.assemble((f"{into}  ", "bold"), (state, style), ("   Ctrl-C leaves", "dim")),
         Text(""),

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         Timeline,
         Totals,
         counts_row,
+        crawl_state,
         load_counts,
         load_live_stats,
         load_timeline,
@@ -111,8 +112,8 @@ __getattr__ = open_lazily(
         "seams": "AnswerConverter CopyClaim FetchObserver OtherShards Parts ReadPage RequestHandler RequestHook "
         "RunCompanion Shard Statistics UrlSource",
         "steering": "NEW_SETTINGS Action Order Steering is_crawled steer",
-        "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row load_counts load_live_stats "
-        "load_timeline sum_of_shards",
+        "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row crawl_state load_counts "
+        "load_live_stats load_timeline sum_of_shards",
     },
 )
 
@@ -127,7 +128,7 @@ __all__ = [
     "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
     "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Requisites", "Retry",
     "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",
-    "counts_row", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",
+    "counts_row", "crawl_state", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "is_crawled", "is_nofollow", "joined_links", "literal_hosts", "load_counts",
     "load_live_stats", "load_timeline", "log_added", "log_order", "loop_parts", "page_directives",
     "page_of_requisite", "read_page",

@@ -214,6 +214,13 @@ def _count_power_of_two(histogram: "Counter[str]", value: int, sign: int) -> Non
     histogram[_POWERS_OF_TWO[(value - 1).bit_length()] if value > 0 else "0"] += sign
 
 
+def crawl_state(stats: CrawlStats, *, is_crawled: bool) -> str:
+    """What the crawl of a collection is doing, in a word. `is_crawled`: somebody is writing it."""
+    if is_crawled:
+        return "paused" if stats.is_paused else "running"
+    return "stopped" if stats.queued else "finished"
+
+
 KEY, MOMENT = b"counters", b"moment"
 
 T = TypeVar("T", bound=Totals)

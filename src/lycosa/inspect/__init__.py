@@ -25,7 +25,17 @@ if TYPE_CHECKING:
         url_view,
     )
     from lycosa.inspect.events import latest_events
-    from lycosa.inspect.host_table import NAME_COLUMNS, HostColumn, HostTable, HostView, host_named, host_views, hosts
+    from lycosa.inspect.host_table import (
+        NAME_COLUMNS,
+        HostColumn,
+        HostTable,
+        HostView,
+        KnownRobots,
+        host_named,
+        host_views,
+        hosts,
+        robots_named,
+    )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.sql import SqlQuery
     from lycosa.inspect.status import host_retries, open_to_read, settings_of, stats_of
@@ -45,7 +55,7 @@ __getattr__ = open_lazily(
         "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView change_time freshness knows_host "
         "list_changes page_history url_view",
         "events": "latest_events",
-        "host_table": "NAME_COLUMNS HostColumn HostTable HostView host_named host_views hosts",
+        "host_table": "NAME_COLUMNS HostColumn HostTable HostView KnownRobots host_named host_views hosts robots_named",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
         "status": "host_retries open_to_read settings_of stats_of",
@@ -61,10 +71,10 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "NAME_COLUMNS", "Branch", "ChangeFilter", "ChangeView", "CollectionTable", "HostColumn", "HostFreshness",
-    "HostMoment", "HostTable", "HostTimeline", "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls", "PageHistory",
-    "SqlQuery", "StoredPage", "StoredPages", "TypeFilter", "UrlListing", "UrlView", "arrow_reader", "asked_url",
-    "change_time", "explain_url", "freshness", "host_named", "host_retries", "host_timeline", "host_views", "hosts",
-    "key_prefixes", "known_before", "known_urls", "knows_host", "latest_events", "list_changes", "list_urls_after",
-    "open_to_read", "page_history", "page_of", "read_type", "safe_cell", "settings_of", "size_words", "stats_of",
-    "table_named", "tables_of", "url_batches", "url_tree", "url_view",
+    "HostMoment", "HostTable", "HostTimeline", "HostView", "KnownRobots", "KnownUrl", "KnownUrlFilter", "KnownUrls",
+    "PageHistory", "SqlQuery", "StoredPage", "StoredPages", "TypeFilter", "UrlListing", "UrlView", "arrow_reader",
+    "asked_url", "change_time", "explain_url", "freshness", "host_named", "host_retries", "host_timeline", "host_views",
+    "hosts", "key_prefixes", "known_before", "known_urls", "knows_host", "latest_events", "list_changes",
+    "list_urls_after", "open_to_read", "page_history", "page_of", "read_type", "robots_named", "safe_cell",
+    "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ Read beside a running crawl or without one, from the committed state; in words a
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -14,7 +14,15 @@ import msgspec
 from lycosa.errors import SettingsError
 from lycosa.frontier import HostGroup, HostGroups, HostRow, PageLimits, Politeness, unpack_host
 from lycosa.inspect.pages import host_key_of
-from lycosa.inspect.status import due_words, retry_entries, robots_words, settings_of, use_words, wait_words
+from lycosa.inspect.status import (
+    due_words,
+    retry_entries,
+    robots_file_words,
+    robots_words,
+    settings_of,
+    use_words,
+    wait_words,
+)
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, read_group, read_host_pages
 from lycosa.store import CollectionStore, JoinedCollection
@@ -75,6 +83,36 @@ def host_named(collection: CollectionStore, origin: str) -> HostView | None:
     view_of = _HostReader(collection, time.time()).view
     found = ((packed, name) for name, one in _shards(collection) if (packed := one.state.get(Family.HOST, key)))
     return next((view_of((key, packed, name)) for packed, name in found), None)
+
+
+class KnownRobots(msgspec.Struct, frozen=True):
+    """The robots.txt of a host as it is understood: `says` when it was read and when it is read again; the first rules
+    that concern this crawler, and how many `rules` there are; and the first of the sitemaps that it names."""
+
+    says: str
+    rules: int = 0
+    disallow: Sequence[str] = ()
+    allow: Sequence[str] = ()
+    crawl_delay_s: float | None = None
+    sitemaps: Sequence[str] = ()
+
+
+def robots_named(collection: CollectionStore, origin: str, *, most: int) -> KnownRobots:
+    """The robots.txt of a host by its origin, with so many rules of each kind at most."""
+    key = host_key_of(url_key(f"{origin}/"))
+    packed = next((found for _, one in _shards(collection) if (found := one.state.get(Family.HOST, key))), None)
+    row = unpack_host(packed) if packed else HostRow()
+    says, robots = robots_file_words(collection, row), row.robots
+    if robots is None:
+        return KnownRobots(says)
+    return KnownRobots(
+        says,
+        len(robots.allow) + len(robots.disallow),
+        robots.disallow[:most],
+        robots.allow[:most],
+        robots.crawl_delay_s,
+        robots.sitemaps[:most],
+    )
 
 
 # Key and row of a host, and its shard: what is kept of a hundred thousand of them, and unpacked when it is asked for.

@@ -22,7 +22,7 @@ from lycosa.inspect.changes import host_range
 from lycosa.inspect.status import retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
 from lycosa.inspect.types import TypeFilter, read_type
-from lycosa.inspect.why import failure_words
+from lycosa.inspect.why import failure_words, reason_of_failure
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
 from lycosa.web import (
@@ -287,7 +287,7 @@ def _known(host: _KnownHost, key: bytes, row: UrlRow, state: UrlState, page: byt
     if page is not None and state is UrlState.FAILED:
         whole = unpack_page(page)
         status, essence, fetched_s, tries = whole.status, whole.essence, whole.fetched_s, whole.tries
-        reason = failure_words(whole.failure)
+        reason = reason_of_failure(row, whole)
     elif page is not None:
         head = unpack_head(page)
         status, essence, fetched_s = head.status, head.essence, head.fetched_s

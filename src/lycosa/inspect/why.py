@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 
 from lycosa.crawl import (
-    ROBOTS_FOR_S,
     Inbox,
     drop_reason,
     filters_of,
@@ -18,7 +17,16 @@ from lycosa.crawl import (
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
-from lycosa.inspect.status import due_words, retry_entries, robots_words, settings_of, stats_of, use_words, wait_words
+from lycosa.inspect.status import (
+    due_words,
+    retry_entries,
+    robots_file_words,
+    robots_words,
+    settings_of,
+    stats_of,
+    use_words,
+    wait_words,
+)
 from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl import history, visit_of
@@ -107,7 +115,7 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
             lines.append(f"a requisite: {needed_by} needs it to be shown")
         lines += _retry(collection, url, host_key_of(key), host)
     elif url.path == ROBOTS_PATH and host is not None:
-        lines.append(_robots_file(collection, host))
+        lines.append(robots_file_words(collection, host))
     else:
         lines.append(_unknown(collection, url, host_key_of(key)))
     if page is not None:
@@ -158,16 +166,6 @@ def _host(collection: CollectionStore, url: Url, host: HostRow) -> list[str]:
     return lines
 
 
-def _robots_file(collection: CollectionStore, host: HostRow) -> str:
-    """The state of a host's robots.txt: it is no page, and its host keeps it."""
-    if host.robots is not None and host.robots_until:
-        asked, again = format_date(host.robots_until - ROBOTS_FOR_S), format_date(host.robots_until)
-        return f"read {asked}: {robots_words(host)}; it is asked for again when the host is needed after {again}"
-    if host.robots_tries:
-        return f"asked for {counted(host.robots_tries, 'time')}, and no answer that can be used has come"
-    return "not asked for yet" if settings_of(collection).robots else "not asked for: robots is switched off"
-
-
 def _unknown(collection: CollectionStore, url: Url, host_key: bytes) -> str:
     forgotten = Forgotten.of(collection.path)
     if entry := forgotten.entry_for(url):
@@ -209,13 +207,18 @@ def _known(row: UrlRow, url: Url, host: HostRow | None, page: PageRow | None) ->
         return [f"queued, {depth}"]
     words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
     reason: str = row.reason
-    if page is not None and page.failure and row.state is UrlState.FAILED:
-        reason = failure_words(page.failure)
+    if page is not None and row.state is UrlState.FAILED:
+        reason = reason_of_failure(row, page) or reason
         words += f" after {page.tries} {'try' if page.tries == 1 else 'tries'}" if page.tries else ""
     lines = [f"{words}{f': {reason}' if reason else ''}, {depth}"]
     if row.reason in WHY:
         lines.append(WHY[row.reason].format(pattern=path_pattern(url.path)))
     return lines
+
+
+def reason_of_failure(row: UrlRow, page: PageRow) -> str:
+    """Why a URL has failed, by its page, in words. One that was there and is gone has its status only."""
+    return failure_words(page.failure or (str(page.status) if row.reason is Reason.STATUS and page.status else ""))
 
 
 def failure_words(failure: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from lycosa.replay import is_own_host
 
@@ -37,15 +37,18 @@ HEADERS = (
 )
 
 
-class AccessGuard:
-    """Passes on to `app` only what may be answered. What is below `frames` may be shown in a frame, too: the origin of
-    stored copies."""
+def copies_at(replay_at: str, host: str) -> str:
+    """Where stored copies are for a viewer who asks by this Host: at the same name or address, on their own port."""
+    parts, name = urlsplit(replay_at), urlsplit(f"//{host}").hostname or ""
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{parts.port}{parts.path}"
 
-    def __init__(self, app: App, *, token: str, name: str = "", is_tls: bool = False, frames: str = "") -> None:
-        self._app, self._token, self._name, self._is_tls = app, token, name, is_tls
-        # A policy cannot name an IPv6 address: there pictures are shown by links alone.
-        source = f" {frames}" if frames and "[" not in frames else ""
-        self._headers = ((b"content-security-policy", POLICY.format(source).encode()), *HEADERS)
+
+class AccessGuard:
+    """Passes on to `app` only what may be answered. What is on the origin of stored copies, `replay_at`, may be shown
+    in a frame, too."""
+
+    def __init__(self, app: App, *, token: str, name: str = "", is_tls: bool = False, replay_at: str = "") -> None:
+        self._app, self._token, self._name, self._is_tls, self._replay_at = app, token, name, is_tls, replay_at
         # A cookie goes to all ports of a host: two servers on one machine must not overwrite each other's.
         self.cookie = "lycosa-" + hashlib.sha256(token.encode()).hexdigest()[:12]
 
@@ -59,15 +62,15 @@ class AccessGuard:
         if not is_own_host(host, self._name):
             await self._refuse(send, 421, "This server is asked by its address or as localhost only.")
         elif scope["path"] in OPEN_PATHS:
-            await self._app(scope, receive, self._with_headers(send))
+            await self._app(scope, receive, self._with_headers(send, host))
         elif (linked := self._linked(scope)) is not None:
-            await self._enter(send, scope, linked)
+            await self._enter(send, scope, linked, host)
         elif not (by_header := self._bears_token(headers)) and not self._has_cookie(headers):
             await self._refuse(send, 401, "The token is missing or wrong: open the link that lycosa serve printed.")
         elif scope["method"] not in READING and not by_header and not self._is_from_here(headers, host):
             await self._refuse(send, 403, "This can only be done from the page itself, or with a bearer token.")
         else:
-            await self._app(scope, receive, self._with_headers(send))
+            await self._app(scope, receive, self._with_headers(send, host))
 
     def _is_token(self, text: str) -> bool:
         return compare_digest(text.encode(), self._token.encode())
@@ -99,24 +102,34 @@ class AccessGuard:
         path: str = scope["path"]
         return "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
 
-    async def _enter(self, send: Send, scope: Scope, where: str) -> None:
+    def _headers(self, host: str = "") -> tuple[tuple[bytes, bytes], ...]:
+        # A policy cannot name an IPv6 address: there pictures are shown by links alone.
+        frames = copies_at(self._replay_at, host) if self._replay_at and host else ""
+        source = f" {frames}" if "[" not in frames else ""
+        return (b"content-security-policy", POLICY.format(source).encode()), *HEADERS
+
+    async def _enter(self, send: Send, scope: Scope, where: str, host: str) -> None:
         secure = "; Secure" if self._is_tls else ""
         cookie = f"{self.cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/{secure}"
-        headers = [(b"location", where.encode("latin-1", "replace")), (b"set-cookie", cookie.encode()), *self._headers]
+        headers = [
+            (b"location", where.encode("latin-1", "replace")),
+            (b"set-cookie", cookie.encode()),
+            *self._headers(host),
+        ]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    def _with_headers(self, send: Send) -> Send:
+    def _with_headers(self, send: Send, host: str) -> Send:
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 own = list(message.get("headers", ()))
                 named = {name.lower() for name, _ in own}  # the report comes with a policy of its own
-                message["headers"] = [*own, *(pair for pair in self._headers if pair[0] not in named)]
+                message["headers"] = [*own, *(pair for pair in self._headers(host) if pair[0] not in named)]
             await send(message)
 
         return with_headers
 
     async def _refuse(self, send: Send, status: int, words: str) -> None:
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), *self._headers]
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), *self._headers()]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": f"{words}\n".encode()})

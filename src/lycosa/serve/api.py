@@ -188,12 +188,12 @@ def _add_reading(api: APIRouter, source: CollectionSource, broadcast: Broadcast)
         fold: bool = True,
     ) -> Response:
         """The pages that a query finds; with `facets`, all that match counted by host, language, type and year. Without
-        `fold` copies and near-copies are results of their own."""
+        `fold` copies and near-copies are results of their own. Null while the index is being made: ask again."""
         return _reply(search_page(source, q, offset=offset, limit=limit, as_of=as_of, facets=facets, fold=fold))
 
     @get("/tree")
     def tree(prefix: Text = "") -> Response:
-        """Known URLs as a tree of hosts and folders."""
+        """Known URLs as a tree of hosts and folders; null while very many of them are being counted: ask again."""
         return _reply(tree_of(source, prefix))
 
     @get("/neighbours")

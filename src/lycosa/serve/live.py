@@ -6,6 +6,7 @@ take them in time is dropped; its browser comes back by itself. The crawl never 
 """
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from itertools import count, pairwise
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.crawl import CrawlStats, Sample
+from lycosa.crawl import CrawlStats, Sample, crawl_state
 from lycosa.errors import LycosaError
 from lycosa.inspect import latest_events
 from lycosa.serve.source import CollectionSource
+from lycosa.serve.times import in_utc
+from lycosa.wording import counted
 
 EVERY_S = 1.0
 CHARTS_EVERY = 5  # messages
@@ -24,8 +27,6 @@ CHART_POINTS = 300
 MOST_BEHIND = 5  # messages that a viewer may leave unread
 MOST_VIEWERS = 200
 LATEST_EVENTS = 8
-GAP = 3.0  # in usual distances between samples: nobody counted in between
-
 
 BEGINNING = "The crawl is about to begin: there is no collection in this folder yet."
 
@@ -177,25 +178,19 @@ def status_facts(source: CollectionSource) -> dict[str, object]:
         return {"state": "beginning", "sentence": BEGINNING}
     stats = source.stats()
     running, shards = source.is_crawled, len(source.shards)
-    state = crawl_state(stats, is_running=running)
+    state = crawl_state(stats, is_crawled=running)
     sentence = pace_sentence(stats, state, shards=shards, folder=source.path)
     return {"state": state, "is_crawled": running, "sentence": sentence, "shards": shards, **stats.as_facts()}
-
-
-def crawl_state(stats: CrawlStats, *, is_running: bool) -> str:
-    """What a crawl is doing, in a word."""
-    if is_running:
-        return "paused" if stats.is_paused else "running"
-    return "waiting" if stats.queued else "finished"
 
 
 def pace_sentence(stats: CrawlStats, state: str, *, shards: int, folder: Path) -> str:
     """One sentence that says why the rate is what it is."""
     if state == "finished":
         return "Nothing is queued: every URL that is known was fetched, failed or was dropped."
-    if state == "waiting":
-        return f"No crawl is running; {stats.queued:,} URLs are queued: lycosa crawl --into {folder} continues."
+    if state == "stopped":
+        command = shlex.join(["lycosa", "crawl", "--into", str(folder)])
+        return f"No crawl is running; {counted(stats.queued, 'URL')} in the queue: {command} continues."
     if shards and not stats.standing:
         return f"{shards} shards crawl side by side; the page Shards says what sets the pace of each."
-    said = stats.pace or stats.standing or "it is fetching as fast as answers come"
+    said = in_utc(stats.pace or stats.standing or "it is fetching as fast as answers come")
     return f"{said[:1].upper()}{said[1:]}."

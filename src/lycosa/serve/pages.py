@@ -8,11 +8,11 @@ import re
 import time
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
@@ -20,9 +20,11 @@ from markupsafe import Markup
 from lycosa.errors import SettingsError
 from lycosa.inspect import NAME_COLUMNS, HostColumn, HostView, KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
+from lycosa.serve.access import copies_at
 from lycosa.serve.live import LATEST_EVENTS, status_facts
 from lycosa.serve.problems import add_problems, plain_text
 from lycosa.serve.source import CollectionSource
+from lycosa.serve.times import time_text
 from lycosa.serve.views import (
     SettingView,
     change_list,
@@ -40,7 +42,7 @@ from lycosa.serve.views import (
     url_list,
     url_page,
 )
-from lycosa.web import format_capture_time, format_timestamp
+from lycosa.web import format_capture_time, format_timestamp, parse_url
 from lycosa.wording import duration, rate, size
 
 ROWS = 50
@@ -72,11 +74,6 @@ def span_text(seconds: float) -> str:
     return f"{1_000 * seconds:.0f} ms" if 0 < seconds < 1 else duration(seconds)
 
 
-def time_text(unix_s: float) -> str:
-    """A time in UTC; the page's script turns it into the viewer's own."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s)) if unix_s else "–"
-
-
 def next_request(host: HostView) -> Markup:
     """When a host may be asked again: at a time, at once, or not at all."""
     if host.gave_up or not (host.queued or host.requests):
@@ -86,17 +83,36 @@ def next_request(host: HostView) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(format_timestamp(host.next_s), time_text(host.next_s))
 
 
+def folder_name(prefix: str) -> str:
+    """The last part of the address of a folder."""
+    return f"{prefix.rstrip('/').rpartition('/')[2]}/"
+
+
+def marked_parts(text: str, places: Sequence[tuple[int, int]]) -> list[tuple[bool, str]]:
+    """A text in parts, each with whether it is one of the places that are marked."""
+    parts, end = list[tuple[bool, str]](), 0
+    for start, stop in places:
+        parts += [(False, text[end:start]), (True, text[start:stop])]
+        end = stop
+    return [part for part in (*parts, (False, text[end:])) if part[1]]
+
+
 def link_to(page: str, **asked: object) -> str:
     """The address of a page with what it is asked."""
     given = {name: value for name, value in asked.items() if value not in ("", None)}
     return f"{page}?{urlencode(given)}" if given else page
 
 
-class PageRenderer:
-    """Renders pages of one collection. `replay_at` is where stored copies are shown."""
+def copy_link(url: str, at: str = "latest", kind: str = "view") -> str:
+    """What leads to the stored copy of a page: below a banner, or alone as a `frame`."""
+    return link_to("/copy", url=url, at=at, kind=kind)
 
-    def __init__(self, source: CollectionSource, *, replay_at: str) -> None:
-        self._source, self._replay_at = source, replay_at
+
+class PageRenderer:
+    """Renders pages of one collection."""
+
+    def __init__(self, source: CollectionSource) -> None:
+        self._source = source
         self._jinja = Environment(
             loader=PackageLoader("lycosa.serve"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -111,21 +127,20 @@ class PageRenderer:
             span=span_text,
             number=lambda value: f"{value:,}",
             iso=format_timestamp,
+            words=lambda name: name.replace("-", " "),
+            folder=folder_name,
         )
         self._jinja.globals.update(
             changed_words=changed_words,
+            marked=marked_parts,
             stamp=format_capture_time,
             next_request=next_request,
             wait_reason=lambda host: host.waits.partition(": ")[2],
             link=link_to,
             name=source.path.resolve().name,
-            copy=self._copy,
+            copy=copy_link,
             has_shards=lambda: bool(source.shards),
         )
-
-    def _copy(self, url: str, at: str = "latest", kind: str = "view") -> str:
-        """Where the stored copy of a page is replayed: below a banner, or alone as a `frame`."""
-        return f"{self._replay_at}{kind}/{at}/{url}"
 
     def render(self, template: str, *, code: int = 200, **values: Any) -> Response:
         return HTMLResponse(
@@ -148,10 +163,20 @@ class PageRenderer:
 
 
 def add_pages(app: FastAPI, source: CollectionSource, *, replay_at: str) -> None:
-    """Adds the pages to the application; they are not part of the API's description."""
-    pages = PageRenderer(source, replay_at=replay_at)
+    """Adds the pages to the application; they are not part of the API's description. Stored copies are replayed at
+    `replay_at`."""
+    pages = PageRenderer(source)
     _add_crawl_pages(app, source, pages)
     _add_content_pages(app, source, pages)
+
+    @app.get("/copy", include_in_schema=False)
+    def copy(request: Request, url: str, at: str = "latest", kind: Literal["view", "frame"] = "view") -> Response:
+        """Leads to a stored copy, on the origin where it is replayed for this viewer."""
+        parsed, when = parse_url(url), at if at.isdecimal() else "latest"
+        if parsed is None:
+            raise SettingsError(f"{url!r} is no URL of a page")
+        where = copies_at(replay_at, request.headers["host"])  # the URL as it is: quoted once more, it would be another
+        return Response(status_code=303, headers={"location": f"{where}{kind}/{when}/{parsed.href}"})
 
     @app.get("/static/{name}", include_in_schema=False)
     def static(name: str) -> Response:
@@ -240,6 +265,8 @@ def _add_content_pages(app: FastAPI, source: CollectionSource, pages: PageRender
                 found = search_page(source, q, offset=offset, limit=RESULTS, as_of=as_of, facets=True, fold=fold)
             except SettingsError as error:  # the query is wrong: it stays in its box, to be put right
                 problem = plain_text(str(error))
+            if found is None and not problem:
+                return pages.waiting("Search", "The index is being made: some minutes for a million pages.")
         values = {"found": found, "problem": problem, "as_of": as_of, "results": RESULTS, "fold": fold}
         return pages.render("search.html", code=400 if problem else 200, q=plain_text(q), **values)
 

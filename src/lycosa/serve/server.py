@@ -1,7 +1,8 @@
 """Runs the live page: the application with its guard, and beside it the replay of stored copies on a port of its own.
 
-Crawled pages never share an origin with the page that can steer: the replay has another port, and a path that only the
-live page knows. Both listen on loopback unless the user names another address, which needs TLS or an explicit waiver.
+Crawled pages never share an origin with the page that can steer: the replay has another port, the next one, and a path
+that only the live page knows. Both listen on loopback unless the user names another address, which needs TLS or an
+explicit waiver.
 """
 
 import asyncio
@@ -85,7 +86,7 @@ def make_app(source: CollectionSource, *, token: str, replay_at: str, name: str 
     )
     add_api(app, source, broadcast)
     add_pages(app, source, replay_at=replay_at)
-    return AccessGuard(app, token=token, name=name, is_tls=is_tls, frames=replay_at)
+    return AccessGuard(app, token=token, name=name, is_tls=is_tls, replay_at=replay_at)
 
 
 def serve_collection(path: Path, options: ServeOptions, on_ready: Callable[[str], None]) -> None:
@@ -106,8 +107,9 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
     source, token = CollectionSource(path), options.token or secrets.token_urlsafe(24)
     replay = StoredCopies(path)
     copies = HttpServer(replay.answer, name=options.bind)
-    await copies.start(options.bind, 0, _tls(options))
-    shown = f"[{options.bind}]" if ":" in options.bind else options.bind
+    await _start_copies(copies, options)
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.bind, options.bind)  # what stands for all is no address
+    shown = f"[{here}]" if ":" in here else here
     scheme = "https" if options.certificate else "http"
     replay_at = f"{scheme}://{shown}:{copies.port}{replay.prefix}"
     app = make_app(source, token=token, replay_at=replay_at, name=options.bind, is_tls=bool(options.certificate))
@@ -129,6 +131,15 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
         await copies.close()
         replay.close()
         source.close()
+
+
+async def _start_copies(copies: HttpServer, options: ServeOptions) -> None:
+    """On the port after that of the live page, so that both can be passed on, or where that is taken on any."""
+    tls = _tls(options)
+    try:
+        await copies.start(options.bind, options.port + 1 if options.port else 0, tls)
+    except SettingsError:
+        await copies.start(options.bind, 0, tls)
 
 
 def _tls(options: ServeOptions) -> ssl.SSLContext | None:

@@ -15,6 +15,7 @@ from lycosa.api import Collection
 from lycosa.crawl import CrawlStats, Sample, is_crawled, load_timeline
 from lycosa.errors import NoPage, SettingsError
 from lycosa.inspect import HostTable
+from lycosa.search import update_index
 from lycosa.serve.kept import Kept, SlowAnswers
 from lycosa.settings import CrawlSettings, merge, settings_of_folder
 from lycosa.store import CollectionStore, JoinedCollection, is_collection, shard_paths
@@ -36,7 +37,7 @@ class CollectionSource:
             self._readers.put(None)
         self._hosts = Kept(lambda: self.ask(lambda collection: HostTable(collection.store())), for_s=HOSTS_FOR_S)
         self._timeline = Kept(self._read_timeline, for_s=TIMELINE_FOR_S)
-        self.slow = SlowAnswers()
+        self.slow, self._indexing = SlowAnswers(), SlowAnswers()
 
     def __repr__(self) -> str:
         return f"<CollectionSource {self.path}>"
@@ -88,6 +89,16 @@ class CollectionSource:
                 return question(store)
 
         return self.slow.ask(name, make)
+
+    def has_index(self) -> bool:
+        """Whether there is an index to search in. What it does not know of yet is added; where there is none, it is
+        made, which takes minutes for a million pages, and until then the answer is no."""
+
+        def make() -> bool:
+            update_index(self.path)
+            return True
+
+        return self._indexing.ask("index", make) is not None
 
     def stats(self) -> CrawlStats:
         return self.ask(lambda collection: collection.stats())

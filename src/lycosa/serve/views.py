@@ -13,7 +13,7 @@ import msgspec
 
 from lycosa.api import Collection
 from lycosa.cluster import ShardReport, load_coordinator_status
-from lycosa.crawl import is_crawled, load_timeline
+from lycosa.crawl import crawl_state, is_crawled, load_timeline
 from lycosa.duplicates import DuplicatePage
 from lycosa.errors import NoPage, SettingsError
 from lycosa.graph import Ranked, UrlLinks, host_links, rank_pages, ranked_pages
@@ -23,6 +23,7 @@ from lycosa.inspect import (
     HostColumn,
     HostTimeline,
     HostView,
+    KnownRobots,
     KnownUrlFilter,
     PageHistory,
     UrlListing,
@@ -33,18 +34,20 @@ from lycosa.inspect import (
     host_views,
     list_urls_after,
     page_history,
+    robots_named,
     stats_of,
     url_tree,
 )
 from lycosa.search import QueryError, SearchResults
-from lycosa.serve.live import crawl_state
 from lycosa.serve.source import CollectionSource
+from lycosa.serve.times import in_utc
 from lycosa.settings import SETTINGS
 from lycosa.store import CollectionStore, JoinedCollection
-from lycosa.wording import counted
+from lycosa.wording import counted, duration, size
 
 LINKS_SHOWN = 100
 RETRIES_SHOWN = 20
+RULES_SHOWN = 100
 TREE_ROWS = 30
 NEIGHBOURS = 24
 _DIRECTIONS: tuple[Literal["in", "out"], ...] = ("in", "out")
@@ -75,7 +78,7 @@ class HostPage(msgspec.Struct, frozen=True):
     host: HostView
     timeline: HostTimeline
     tree: Sequence[Branch] | None
-    robots: Sequence[str]
+    robots: KnownRobots
     retries: Sequence[HostRetry]
 
 
@@ -144,15 +147,14 @@ def host_list(source: CollectionSource, *, words: str, sort: HostColumn, up: boo
 def host_page(source: CollectionSource, name: str) -> HostPage:
     """One host by its origin, such as `https://example.org`."""
     with source.store() as store:
-        host = host_named(store, name)
-        if host is None:
+        if (host := host_named(store, name)) is None:
             raise NoPage(f"{name} is not known to this collection")
         timeline = host_timeline(store, name)
+        robots = robots_named(store, name, most=RULES_SHOWN)
         entries = islice(host_retries(store, name), RETRIES_SHOWN)
         retries = [HostRetry(f"{name}{each.path}", each.tries, each.failed, each.due_unix) for each in entries]
-    tree = source.ask_slowly(f"tree {name}", lambda store: url_tree(store, f"{name}/", rows=TREE_ROWS))
-    said = source.ask(lambda collection: collection.why(f"{name}/robots.txt"))
-    return HostPage(host, timeline, tree, said.says, retries)
+    tree = tree_of(source, f"{name}/")
+    return HostPage(host, timeline, tree, robots, retries)
 
 
 class ShardPage(msgspec.Struct, frozen=True):
@@ -182,7 +184,7 @@ def _shard_view(shard: CollectionStore, report: ShardReport | None) -> ShardView
     stats, samples = stats_of(shard), load_timeline(shard.state).samples
     return ShardView(
         name=shard.path.name,
-        state=crawl_state(stats, is_running=is_crawled(shard.path)),
+        state=crawl_state(stats, is_crawled=is_crawled(shard.path)),
         pages=stats.pages,
         queued=stats.queued,
         failed=sum(stats.failed.values()),
@@ -190,7 +192,7 @@ def _shard_view(shard: CollectionStore, report: ShardReport | None) -> ShardView
         pages_per_s=stats.pages_per_s,
         bytes=stats.bytes,
         memory_bytes=stats.memory_bytes,
-        pace=stats.standing or stats.pace,
+        pace=in_utc(stats.standing or stats.pace),
         seen_s=samples[-1].at_unix if samples else 0.0,
         report=report,
     )
@@ -217,7 +219,8 @@ def url_page(source: CollectionSource, url: str) -> UrlPage:
     """One URL, known or not."""
 
     def ask(collection: Collection) -> UrlPage:
-        view = collection.why(url)
+        known = collection.why(url)
+        view = msgspec.structs.replace(known, says=tuple(map(_in_utc, known.says)))
         return UrlPage(view, collection.links(view.url, most=LINKS_SHOWN), None)
 
     page = source.ask(ask)
@@ -245,15 +248,20 @@ def change_page(source: CollectionSource, url: str, old: int | None, new: int | 
 
 def search_page(
     source: CollectionSource, words: str, *, offset: int, limit: int, as_of: str, facets: bool, fold: bool
-) -> SearchResults:
-    """The pages that a query finds."""
-    # A collection that may only be read is searched as it was indexed; a crawl with --index keeps its index itself.
-    try:
+) -> SearchResults | None:
+    """The pages that a query finds; None while the index, or that of a past time, is being made."""
+
+    def ask() -> SearchResults:
         return source.ask(
             lambda collection: collection.search(
                 words, most=limit, offset=offset, as_of=as_of, facets=facets, fold=fold
             )
         )
+
+    try:
+        if as_of:
+            return source.slow.ask(f"search {(words, offset, limit, as_of, facets, fold)}", ask)
+        return ask() if source.has_index() else None
     except QueryError as error:
         raise SettingsError(str(error)) from error
 
@@ -264,10 +272,9 @@ def url_list(source: CollectionSource, wanted: KnownUrlFilter, *, after: str, li
         return list_urls_after(store, wanted, after, most=limit)
 
 
-def tree_of(source: CollectionSource, prefix: str) -> Sequence[Branch]:
-    """The known URLs below a prefix as a tree, the largest branches."""
-    with source.store() as store:
-        return url_tree(store, prefix, rows=TREE_ROWS)
+def tree_of(source: CollectionSource, prefix: str) -> Sequence[Branch] | None:
+    """The known URLs below a prefix as a tree, the largest branches; None while they are being counted."""
+    return source.ask_slowly(f"tree {prefix}", lambda store: url_tree(store, prefix, rows=TREE_ROWS))
 
 
 class RankedPages(msgspec.Struct, frozen=True):
@@ -321,14 +328,22 @@ def setting_list(source: CollectionSource) -> list[SettingView]:
 
 
 def limit_list(source: CollectionSource) -> list[str]:
-    """The limits of the crawl, as options."""
+    """The limits of the crawl in words, with units."""
     values, group, found = source.settings().as_dict(), SETTINGS["pages"].group, list[str]()
     for name, about in SETTINGS.items():
         value = values[name]
         if about.group == group and value is not None and not isinstance(value, bool):
-            each_one = value if isinstance(value, tuple) else (f"{value:,.10g}",)
-            found += [f"{about.option} {each}" for each in each_one]
+            each_one = value if isinstance(value, tuple) else (_limit(name, value),)
+            found += [f"{name.removesuffix('_s').replace('_', ' ')} {each}" for each in each_one]
     return found
+
+
+def _limit(name: str, value: float) -> str:
+    return duration(value) if name.endswith("_s") else size(value) if name == "bytes" else f"{value:,}"
+
+
+def _in_utc(line: str) -> str:
+    return line if line.startswith("title: ") else in_utc(line)  # what others wrote stays as it is
 
 
 def _plain(value: Any) -> Any:

@@ -346,10 +346,10 @@ def _require_folder(path: Path) -> None:
 def _require_collection(path: Path) -> None:
     _require_name(path)
     if not path.exists():
-        raise SettingsError(f"there is no collection at {path}")
+        raise SettingsError(f"there is no collection at {path}: lycosa crawl URL --into {path} makes one")
     _require_folder(path)
     if not is_collection(path):
-        raise SettingsError(f"{path} is not a collection")
+        raise SettingsError(f"{path} is not a collection: name the folder that a crawl was given with --into")
     with _reported(path, "opening the collection"):
         words = (path / _MARKER).read_text(errors="replace").strip()
     _require_format(path, words.removeprefix(_MARKER_WORDS))

@@ -13,17 +13,25 @@ const forms = {
 const shown = (value, form) => (forms[form] || forms.count)(value);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+// A time in the viewer's zone, without the date where it is today.
+function own(at) {
+  const isToday = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString(undefined, isToday ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" });
+}
+
+// Sentences of the server name times in UTC.
+const ownTimes = (words) => words.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, (at) => own(new Date(at.replace(" ", "T"))));
+
 function ownTime(root = document) {
   for (const each of all("time", root)) {
     const at = new Date(each.dateTime);
-    if (!Number.isNaN(at.valueOf())) { each.title = each.textContent; each.textContent = at.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }); }
+    if (!Number.isNaN(at.valueOf())) { each.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" }); each.textContent = own(at); }
   }
 }
 
 for (const each of all("option[data-at]")) each.textContent = each.textContent.split(" · ")[0] + " · " + new Date(each.dataset.at).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
 
-// Sentences of the server name times in UTC.
-for (const each of all(".says li")) each.textContent = each.textContent.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, (at) => new Date(at.replace(" ", "T")).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }));
+for (const each of all(".says li:not(:has(*)), .says:not(:has(*))")) each.textContent = ownTimes(each.textContent);
 
 function toast(words, undo) {
   const box = document.getElementById("toast");
@@ -47,22 +55,28 @@ async function post(path, body, undoable) {
 
 let wasBeginning = document.querySelector(".state [data-fact=state]")?.textContent === "beginning";
 
-function show(facts) {
-  if (wasBeginning && facts.state !== "beginning") { location.reload(); return; }
-  for (const each of all("[data-fact]")) { const value = facts[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : value; }
+function show(facts, { isWhole = true } = {}) {
+  if (isWhole && wasBeginning && facts.state !== "beginning") { location.reload(); return; }
+  for (const each of all("[data-fact]")) { const value = facts[each.dataset.fact]; if (value !== undefined) each.textContent = typeof value === "number" ? shown(value, each.dataset.form) : ownTimes(value); }
   for (const each of all("[data-state]")) each.className = "dot " + facts.state;
   for (const each of all("[data-when]")) each.hidden = !each.dataset.when.split(" ").includes(facts.state);
+  if (!isWhole) return;
   for (const each of all("[data-left]")) each.textContent = typeof facts.left_s === "number" ? `, ${shown(facts.left_s, "span")} left` : "";
   for (const each of all("[data-limit]")) { each.hidden = typeof facts.limit_share !== "number"; each.querySelector("meter").value = facts.limit_share || 0; }
   for (const table of all("[data-bars]")) fillBars(table, facts[table.dataset.bars] || {});
   for (const list of all("[data-list]")) fillList(list, facts[list.dataset.list] || []);
 }
 
+// What stands in place of the state when there is none: nothing can be steered meanwhile.
+function trouble(state, says) { show({ state, sentence: says }, { isWhole: false }); for (const each of all("[data-state]")) each.className = "dot problem"; }
+
 function leading(path, name, value) { const made = document.createElement("a"); made.href = `${path}?${name}=${encodeURIComponent(value)}`; made.textContent = value; return made; }
+
+const inWords = (name) => name.replaceAll("-", " ");
 
 const described = {
   slowest: (each) => [leading("/hosts", "q", each.host), `${shown(each.mean_s, "span")} an answer, ${shown(each.queued)} queued`],
-  retries: (each) => [leading("/url", "url", each.url), `failed: ${each.failed}, again ${each.in_s ? "in " + shown(each.in_s, "span") : "when its turn comes"}`],
+  retries: (each) => [leading("/url", "url", each.url), `failed: ${inWords(each.failed)}, again ${each.in_s ? "in " + shown(each.in_s, "span") : "when its turn comes"}`],
 };
 
 function fillList(list, found) {
@@ -100,7 +114,7 @@ function fillBars(table, counts) {
   const body = document.createElement("tbody");
   for (const [label, many] of rows) {
     const row = body.insertRow();
-    const head = document.createElement("th"); head.scope = "row"; head.textContent = label; row.append(head);
+    const head = document.createElement("th"); head.scope = "row"; head.textContent = table.dataset.bars === "types" ? label : inWords(label); row.append(head);
     const cell = row.insertCell(); cell.className = "number"; cell.textContent = number.format(many);
     const bar = document.createElement("meter"); bar.min = 0; bar.max = most; bar.value = many; const last = row.insertCell(); last.className = "bar"; last.append(bar);
   }
@@ -164,9 +178,10 @@ document.addEventListener("keydown", (event) => { if (event.key === "/" && !/^(I
 
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/api/v1/events");
-  events.addEventListener("status", (event) => show(JSON.parse(event.data)));
+  let latest = new Date();
+  events.addEventListener("status", (event) => { latest = new Date(); show(JSON.parse(event.data)); });
   events.addEventListener("timeline", (event) => drawCharts(JSON.parse(event.data)));
   events.addEventListener("log", (event) => fillLog(JSON.parse(event.data)));
-  events.addEventListener("problem", (event) => { for (const each of all("[data-fact=sentence]")) each.textContent = JSON.parse(event.data).says; });
-  events.onerror = () => { for (const each of all("[data-state]")) each.className = "dot problem"; };
+  events.addEventListener("problem", (event) => trouble("problem", JSON.parse(event.data).says));
+  events.onerror = () => trouble("not connected", `The server does not answer; the numbers are those of ${own(latest)}. It ends with its terminal, or with the crawl that it was started for: lycosa serve shows the collection again.`);
 }
