@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from page_data import conformance
 
 from lycosa.errors import MissingExtra, SettingsError
-from lycosa.web import kernel
+from lycosa.web import html, kernel
 from lycosa.web.links import MAX_LINKS
 from lycosa.web.page import read_natively
 from proof.bench.equality import difference, document_of
@@ -127,6 +127,18 @@ def test_kernel_makes_the_page_of_its_twin_of_the_standards_examples() -> None:
 def test_kernel_makes_the_page_of_its_twin_of_random_markup(content_type: str) -> None:
     bodies = [mutation(random.Random(seed)) for seed in range(300)]
     assert [body for body in bodies if difference(document_of(body, content_type))] == []
+
+
+@needs_kernel
+def test_words_that_are_read_together_are_those_that_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested = (
+        b"<a href=1>a<object><a href=2><img alt=i><noscript>n<a href=3>h</a></noscript></a><h1>b<b><h2>c</h2>",
+        b"<h2>a <svg><a href=1>b<desc><a href=2> c<style><b>d</style></a></desc></a></svg><p>e</h2><a href=3><img>",
+        b"<a href=x><object><a href=x><object><a href=y>z</a></object><img alt=' '><img alt=k></a></object></a>",
+    )
+    monkeypatch.setattr(html, "LITTLE_WORK", -1)
+    for body in (*nested, *(mutation(random.Random(seed)) for seed in range(300))):
+        assert not difference(document_of(body))
 
 
 @needs_kernel

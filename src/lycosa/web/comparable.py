@@ -21,13 +21,9 @@ _ROLES = frozenset(("navigation", "contentinfo"))
 _NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 
 
-def comparable_simhash(
-    tree: LexborHTMLParser, *, main: LexborNode | None, hidden: Iterable[LexborNode], links: Iterable[LexborNode]
-) -> bytes:
-    """The SimHash of the text of an HTML document's tree, of which hidden elements, links and navigation are taken out;
-    empty where it is too short. `main` is its main element, where there is exactly one."""
-    for node in hidden:
-        node.decompose(recursive=False)
+def comparable_simhash(tree: LexborHTMLParser, *, main: LexborNode | None, links: Iterable[LexborNode]) -> bytes:
+    """The SimHash of the text of an HTML document's tree without hidden elements, of which links and navigation are
+    taken out; empty where it is too short. `main` is its main element, where there is exactly one."""
     root = main or tree.body
     if root is None:
         return b""

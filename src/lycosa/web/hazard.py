@@ -39,6 +39,7 @@ _TAGS_TOGETHER = 1_000
 _SHORT_TAG_BYTES = 256
 
 _TAG = re.compile(rb"<(/?)([A-Za-z][^\t\n\f\r />]*+)")
+_TAG_NAME = re.compile(rb"<(/?[A-Za-z][^\t\n\f\r />]*+)")
 _FORMATTING_WITH_ATTRIBUTES = re.compile(  # with the look at the first letter it takes half as long
     rb"<(?=[bcefinstuBCEFINSTU])((?i:" + b"|".join(_FORMATTING_NAMES) + rb"))[\t\n\f\r /]"
 )
@@ -94,12 +95,12 @@ def _most_open(body: bytes, length: int) -> int:
     those that open for the last. That tells enough of nearly every page, in less time than a full account."""
     still_open: Counter[bytes] = Counter()
     most = 0
-    found = _TAG.findall(body, 0, length)
+    found = _TAG_NAME.findall(body, 0, length)
     for start in range(0, len(found), _TAGS_TOGETHER):
         some = Counter(found[start : start + _TAGS_TOGETHER])
-        opened = {name: count for (slash, name), count in some.items() if not slash and name.lower() not in _FLAT}
+        opened = {name: count for name, count in some.items() if name[:1] != b"/" and name.lower() not in _FLAT}
         most = max(most, still_open.total() + sum(opened.values()))
-        still_open -= Counter({name: count for (slash, name), count in some.items() if slash})  # none falls below zero
+        still_open -= Counter({name[1:]: count for name, count in some.items() if name[:1] == b"/"})  # none below zero
         still_open.update(opened)
     return most
 

@@ -1,4 +1,4 @@
-"""The HTML analyser, without the native kernel: one parse, one walk over its tree, everything read on the way.
+"""The HTML analyser, without the native kernel: one parse, one walk over its elements, texts where they are wanted.
 
 This is the specification of the kernel, which gives the same pages. It parses as a browser without scripting does, so
 the content of `<noscript>` is markup and its links count. The rules:
@@ -7,19 +7,22 @@ the content of `<noscript>` is markup and its links count. The rules:
 - The words of an anchor or a heading are those of all text in it; an anchor without words has the alternative text of
   the first image in it.
 - What stands in a hidden element (`HIDDEN`) is not for reading: it counts neither as the page's text nor as words of
-  an anchor or heading around it. Anchors and headings inside a hidden element have words of their own.
+  an anchor or heading around it. Anchors and headings inside a hidden element have words of their own. So hidden
+  elements are taken out of the tree before any text is read, each with what is in it.
 - The page's text is that of the body, a piece for each text node; `text.collapse` joins them. The text digest is of the
-  main element, where there is exactly one, else of all text.
+  main element, where there is exactly one that is not hidden, else of all text.
 - The structure strings are the first and the last letter of every element's tag in document order, of the tree a
   browser sees: `<html>`, `<head>`, `<body>` and `<tbody>` are there whether written or implied, and a tag of one letter
   gives it twice.
 
-The walk visits each node once and copies a text at most twice, however elements nest: time is linear in the size of the
-tree. Called by `page` for HTML and XHTML.
+The walk has a few Python steps for an element and none for a text. Where there are many anchors or headings and some
+are in others, the words of all are read together, so that time is linear in the size of the tree. Called by `page` for
+HTML and XHTML.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -36,6 +39,7 @@ from lycosa.web.links import (
     LinkCollector,
     LinkKind,
     Links,
+    common_rel,
     escape_queries,
     escape_query,
     refresh_target,
@@ -54,21 +58,27 @@ _DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circ
 _AIMED = re.compile(r"\s*+(?:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)", re.IGNORECASE)
 _AIMED_CHARS = 200
 
+# So many elements may be looked at when the words of each anchor and heading are read by themselves; it takes some 20
+# ms at the most.
+LITTLE_WORK = 20_000_000
+# Stands around the main element while the text is read. No parsed text contains NUL.
+_MARK = "\0main"
+
 
 def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document."""
     tree, is_cut = parse_html(document)
-    reader = _PageReader(tree.root)
+    reader = _PageReader(tree)
+    links, headings = reader.links(), reader.headings()
     visible, main = reader.texts()
     first, last = structure_of_names(reader.names)
-    links = reader.links()
     return Page(
         url=document.url,
         media=document.media,
         charset=document.charset,
         fingerprint=document.fingerprint,
         digest=document.digest,
-        title=reader.title,
+        title=reader.title(),
         description=reader.description,
         canonical=reader.canonical and escape_query(reader.canonical, document.charset),
         language=reader.language or reader.meta_language or document.content_language,
@@ -76,14 +86,14 @@ def analyse_html(document: Document) -> Page:
         robots=tuple(reader.robots),
         links=escape_queries(links, document.charset),
         text_utf8=visible,
-        headings=reader.headings(),
+        headings=headings,
         structure_first=first,
         structure_last=last,
         codes=codes_of(visible),
         text_digest=text_digest(main),
         is_cut=is_cut or len(links) >= MAX_LINKS,
         is_volatile=b"data-vol" in document.body,
-        simhash=reader.comparable_simhash(tree) if document.wants_simhash else b"",
+        simhash=reader.comparable_simhash() if document.wants_simhash else b"",
     )
 
 
@@ -102,192 +112,192 @@ def structure_of_names(names: Sequence[str]) -> tuple[str, str]:
     return "".join(map(itemgetter(0), names)).lower(), "".join(map(itemgetter(-1), names)).lower()
 
 
-_AtEnd = Callable[[], object] | None  # what is to be done when an element ends
+class _Words:
+    """The words of all elements that have any, read in one walk over the page and over each element taken out of it."""
+
+    def __init__(self, roots: Iterable[LexborNode], named: Iterable[LexborNode]) -> None:
+        self._found = {node.mem_id: ("", "") for node in named}
+        for root in roots:
+            self._read(root)
+
+    def text(self, node: LexborNode) -> str:
+        return self._found[node.mem_id][0]
+
+    def image(self, node: LexborNode) -> str:
+        return self._found[node.mem_id][1]
+
+    def _read(self, root: LexborNode) -> None:
+        """Reads all nodes in document order. `path` has the open elements that have words, each with how many texts and
+        images came before it."""
+        texts, images = list[str](), list[str]()
+        path: list[tuple[LexborNode, tuple[int, int] | None]] = []
+        node: LexborNode | None = root
+        while node is not None:
+            if node.is_text_node:
+                if words := (node.text_content or "").split():
+                    texts.append(" ".join(words)[:ANCHOR_LENGTH])
+                node = node.next
+            else:
+                if node.tag == "img" and (alternative := _alternative(node)):
+                    images.append(alternative)
+                path.append((node, (len(texts), len(images)) if node.mem_id in self._found else None))
+                node = node.first_child
+            while node is None and path:
+                ended, before = path.pop()
+                if before is not None:
+                    first_text, first_image = before
+                    # More texts than a name has characters cannot count: without this limit nested anchors would take
+                    # forever.
+                    text = shorten_anchor(" ".join(texts[first_text : first_text + ANCHOR_LENGTH]))
+                    self._found[ended.mem_id] = text, next(iter(images[first_image : first_image + 1]), "")
+                node = ended.next
 
 
-class _Level:
-    """What can name an anchor or heading, on the page or in one hidden element of it, in document order.
+class _WordsOnDemand:
+    """The words of the elements that are asked for, each read by itself."""
 
-    `texts` are those of text nodes, white space collapsed and no longer than a name can be; `images` are alternative
-    texts.
-    """
+    def text(self, node: LexborNode) -> str:
+        return shorten_anchor(node.text(separator=" "))
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.images: list[str] = []
-        self.open_names = 0  # only in an open anchor or heading texts are gathered
+    def image(self, node: LexborNode) -> str:
+        return next(filter(None, map(_alternative, node.css("img[alt]"))), "")
 
 
-class _Name:
-    """The name of an anchor or heading: the text in it, once it has ended, and that of its first image."""
-
-    def __init__(self, level: _Level) -> None:
-        self.text = self.image = ""
-        self._level = level
-        self._first_text = len(level.texts)
-        self._first_image = len(level.images)
-        level.open_names += 1
-
-    def end(self) -> None:
-        level, first = self._level, self._first_text
-        level.open_names -= 1
-        # More texts than a name has characters cannot count. Without this limit nested anchors would take forever.
-        self.text = " ".join(level.texts[first : first + ANCHOR_LENGTH])[:ANCHOR_LENGTH].rstrip()
-        if len(level.images) > self._first_image:
-            self.image = level.images[self._first_image]
+def _alternative(image: LexborNode) -> str:
+    return shorten_anchor(image.attributes.get("alt") or "")
 
 
 class _PageReader:
-    """Gathers what the elements and texts of a page say while the walk passes them."""
+    """Gathers what the elements of a page say while the walk passes them; then hidden elements are taken out of the
+    tree, and texts are read."""
 
-    def __init__(self, root: LexborNode | None) -> None:
+    def __init__(self, tree: LexborHTMLParser) -> None:
         self.names: list[str] = []
-        self.title: str | None = None
         self.description: str | None = None
         self.canonical: str | None = None
         self.language: str | None = None
         self.meta_language: str | None = None
         self.base_href: str | None = None
         self.robots: list[str] = []
-        self._headings: list[tuple[int, _Name]] = []
-        self._anchors: list[tuple[str, str, _Name]] = []  # href, rel
-        self._anchor_nodes: list[LexborNode] = []
-        self._hidden_nodes: list[LexborNode] = []
+        self._titles: list[LexborNode] = []
+        self._headings: list[LexborNode] = []
+        self._anchors: list[tuple[str, str, LexborNode]] = []  # href, rel
+        self._heading_places: list[int] = []  # among all elements
+        self._anchor_places: list[int] = []
+        self._hidden: list[LexborNode] = []
         self._other_links: list[Link] = []
-        self._levels = [_Level()]  # of the page, and of each hidden element that is open
-        self._pieces: list[str] = []
-        self._is_in_body = False
-        self._title_level: _Level | None = None  # of the title that is open
-        self._title_texts: list[str] = []
         self._mains = 0
-        self._main: slice | None = None  # the pieces of the main element
-        self._main_node: LexborNode | None = None
-        self._walk(root)
+        self._main: LexborNode | None = None  # the main element, unless it is hidden
+        self._tree = tree
+        self._words: _Words | _WordsOnDemand = _WordsOnDemand()
+        root = tree.root
+        if root is not None:
+            self._walk(root)
+            named = [*self._headings, *(anchor for _, _, anchor in self._anchors)]
+            if len(named) * len(self.names) > LITTLE_WORK and self._nests():
+                self._words = _Words((root, *self._hidden), named)
+
+    def _walk(self, root: LexborNode) -> None:
+        note, readers = self.names.append, _READERS
+        for node in root.traverse():
+            tag = node.tag
+            if tag is not None and tag != "-comment":  # None is an instruction
+                note(tag)
+                if tag in readers:
+                    readers[tag](self, node)
+        for node in self._hidden:
+            node.decompose(recursive=False)
+
+    def _nests(self) -> bool:
+        """Whether an anchor is in an anchor, or a heading in a heading."""
+        anchors = [anchor for _, _, anchor in self._anchors]
+        return _nest(anchors, self._anchor_places) or _nest(self._headings, self._heading_places)
 
     # what was found
 
+    def title(self) -> str | None:
+        """The first title that says something."""
+        texts = (" ".join(title.text(separator=" ").split()) for title in self._titles)
+        return next(filter(None, texts), None)
+
     def headings(self) -> tuple[tuple[int, str], ...]:
-        return tuple((level, heading.text) for level, heading in self._headings)
+        return tuple((int((heading.tag or "")[1]), self._words.text(heading)) for heading in self._headings)
 
     def links(self) -> Links:
-        found = LinkCollector()
+        named, rels = dict[str, str](), dict[str, str]()  # a page has most of its addresses several times
         for href, rel, anchor in self._anchors:
-            found.add(href, LinkKind.A, anchor=anchor.text, rel=rel)
-        for href, rel, anchor in self._anchors:  # the words of any anchor with the same address go before an image
-            if anchor.image:
-                found.add(href, LinkKind.A, anchor=anchor.image, rel=rel)
+            if not named.get(href):
+                named[href] = self._words.text(anchor)
+            rels[href] = common_rel(rels.get(href, rel), rel)
+        if not all(named.values()):  # the words of any anchor with the same address go before an image
+            for href, _, anchor in self._anchors:
+                named[href] = named[href] or self._words.image(anchor)
+        found = LinkCollector()
+        for href, words in named.items():
+            found.add(href, LinkKind.A, anchor=words, rel=rels[href])
         for link in self._other_links:
             found.add(link.href, link.kind, anchor=link.anchor, rel=link.rel)
         return found.links()
 
     def texts(self) -> tuple[bytes, bytes]:
         """The visible text, and the main element's part of it."""
-        if self._mains != 1 or self._main is None:
-            visible = collapse(BETWEEN.join(self._pieces))
-            return visible, visible
-        parts = (self._pieces[: self._main.start], self._pieces[self._main], self._pieces[self._main.stop :])
-        before, main, after = (collapse(BETWEEN.join(pieces)) for pieces in parts)
-        return b" ".join(filter(None, (before, main, after))), main
+        body, main = self._tree.body, self._main_element
+        if body is None or body.tag != "body":  # of a page of frames
+            return b"", b""
+        if main is not None:
+            main.insert_before(_MARK)
+            main.insert_after(_MARK)
+        text = BETWEEN + body.text(separator=BETWEEN, skip_empty=True)
+        parts = [collapse(part) for part in text.split(BETWEEN + _MARK)]
+        return b" ".join(filter(None, parts)), parts[main is not None]
 
-    def comparable_simhash(self, tree: LexborHTMLParser) -> bytes:
+    def comparable_simhash(self) -> bytes:
         """The SimHash of what the page says by itself. The tree is taken apart for it."""
-        main = self._main_node if self._mains == 1 else None
-        return comparable_simhash(tree, main=main, hidden=self._hidden_nodes, links=self._anchor_nodes)
+        return comparable_simhash(self._tree, main=self._main_element, links=[anchor for _, _, anchor in self._anchors])
+
+    @property
+    def _main_element(self) -> LexborNode | None:
+        return self._main if self._mains == 1 else None
 
     # what the walk passes
-
-    def _walk(self, root: LexborNode | None) -> None:
-        """Reads all nodes in document order. `path` has the open elements, each with what is to be done at its end."""
-        path: list[tuple[LexborNode, _AtEnd]] = []
-        node = root
-        while node is not None:
-            if node.is_text_node:
-                if not node.is_empty_text_node:
-                    self._read_text(node.text_content or "")
-                node = node.next
-            else:
-                path.append((node, self._begin(node)))
-                node = node.first_child
-            while node is None and path:
-                ended, at_end = path.pop()
-                if at_end is not None:
-                    at_end()
-                node = ended.next
-
-    def _read_text(self, text: str) -> None:
-        level = self._levels[-1]
-        if level.open_names and (words := text.split()):
-            level.texts.append(" ".join(words)[:ANCHOR_LENGTH])
-        if level is self._title_level:
-            self._title_texts.append(text)
-        if self._is_in_body and level is self._levels[0]:
-            self._pieces.append(text)
-
-    def _begin(self, node: LexborNode) -> _AtEnd:
-        tag = node.tag
-        if tag is None or tag == "-comment":  # None is an instruction
-            return None
-        self.names.append(tag)
-        read = _READERS.get(tag)
-        return None if read is None else read(self, node)
 
     def read_html(self, element: LexborNode) -> None:
         attributes = element.attributes
         self.language = self.language or _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
 
-    def begin_body(self, _: LexborNode) -> None:
-        self._is_in_body = True
-
-    def begin_main(self, element: LexborNode) -> _AtEnd:
+    def read_main(self, element: LexborNode) -> None:
         self._mains += 1
-        start = len(self._pieces)
-        if not self._is_hidden():
-            self._main_node = element
+        if self._mains == 1:
+            above: LexborNode | None = element
+            while above is not None and above.tag not in HIDDEN:
+                above = above.parent
+            self._main = element if above is None else None
 
-        def end() -> None:
-            self._main = slice(start, len(self._pieces))
+    def read_hidden(self, element: LexborNode) -> None:
+        self._hidden.append(element)
 
-        return None if self._is_hidden() else end
-
-    def begin_hidden(self, element: LexborNode) -> _AtEnd:
-        self._hidden_nodes.append(element)
-        self._levels.append(_Level())
-        return self._levels.pop
-
-    def begin_iframe(self, element: LexborNode) -> _AtEnd:
+    def read_iframe(self, element: LexborNode) -> None:
         self._source(element, LinkKind.IFRAME, "src")
-        return self.begin_hidden(element)
+        self._hidden.append(element)
 
-    def begin_title(self, element: LexborNode) -> _AtEnd:
-        """The first title that says something counts; one inside another has nothing to add."""
-        if self.title is not None or self._title_level is not None or is_in_drawing(element):
-            return None
-        self._title_level, self._title_texts = self._levels[-1], []
-        return self._end_title
+    def read_title(self, element: LexborNode) -> None:
+        if not is_in_drawing(element):
+            self._titles.append(element)
 
-    def _end_title(self) -> None:
-        self.title = " ".join(" ".join(self._title_texts).split()) or None
-        self._title_level = None
+    def read_heading(self, element: LexborNode) -> None:
+        self._headings.append(element)
+        self._heading_places.append(len(self.names))
 
-    def begin_heading(self, element: LexborNode) -> _AtEnd:
-        level = int((element.tag or "")[1])
-        self._headings.append((level, heading := _Name(self._levels[-1])))
-        return heading.end
-
-    def begin_anchor(self, element: LexborNode) -> _AtEnd:
+    def read_anchor(self, element: LexborNode) -> None:
         attributes = element.attributes
         # `<a href>` without a value leads to the page itself; in SVG the attribute has a prefix.
         href = attributes["href"] or "" if "href" in attributes else attributes.get("xlink:href")
-        if href is None:
-            return None
-        self._anchor_nodes.append(element)
-        self._anchors.append((href, attributes.get("rel") or "", anchor := _Name(self._levels[-1])))
-        return anchor.end
+        if href is not None:
+            self._anchors.append((href.strip(WHITESPACE), attributes.get("rel") or "", element))
+            self._anchor_places.append(len(self.names))
 
     def read_image(self, element: LexborNode) -> None:
         self._source(element, LinkKind.IMG, "src")
-        if alternative := shorten_anchor(element.attributes.get("alt") or ""):
-            self._levels[-1].images.append(alternative)
 
     def read_frame(self, element: LexborNode) -> None:
         self._source(element, LinkKind.FRAME, "src")
@@ -331,15 +341,26 @@ class _PageReader:
         elif not header and ":" not in name and len(content) < _AIMED_CHARS and _AIMED.match(content):
             self.robots.append(f"{name}: {content}")
 
-    def _is_hidden(self) -> bool:
-        return len(self._levels) > 1
-
     def _source(self, element: LexborNode, kind: LinkKind, attribute: str) -> None:
         attributes = element.attributes
         href = attributes.get(attribute)
         if href is not None:
             words = shorten_anchor(attributes.get("alt") or "")
             self._other_links.append(Link(href, kind, words, attributes.get("rel") or ""))
+
+
+def _nest(elements: Sequence[LexborNode], places: Sequence[int]) -> bool:
+    """Whether one of the elements holds another. Then it holds the next one, and all steps from that up to it lie
+    between the two: linear in all."""
+    for (outer, start), (inner, end) in pairwise(zip(elements, places, strict=True)):
+        above, sought = inner.parent, outer.mem_id
+        for _ in range(end - start):
+            if above is None:
+                break
+            if above.mem_id == sought:
+                return True
+            above = above.parent
+    return False
 
 
 def is_in_drawing(title: LexborNode) -> bool:
@@ -351,19 +372,18 @@ def _stripped(attributes: dict[str, str | None], name: str) -> str:
     return (attributes.get(name) or "").strip(WHITESPACE)
 
 
-_READERS: dict[str, Callable[[_PageReader, LexborNode], _AtEnd]] = {
+_READERS: dict[str, Callable[[_PageReader, LexborNode], None]] = {
     "html": _PageReader.read_html,
     "base": _PageReader.read_base,
     "link": _PageReader.read_link,
     "meta": _PageReader.read_meta,
-    "title": _PageReader.begin_title,
-    "body": _PageReader.begin_body,
-    "main": _PageReader.begin_main,
-    "a": _PageReader.begin_anchor,
+    "title": _PageReader.read_title,
+    "main": _PageReader.read_main,
+    "a": _PageReader.read_anchor,
     "area": _PageReader.read_area,
     "frame": _PageReader.read_frame,
     "img": _PageReader.read_image,
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _PageReader.begin_heading),
-    **dict.fromkeys(HIDDEN, _PageReader.begin_hidden),
-    "iframe": _PageReader.begin_iframe,
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _PageReader.read_heading),
+    **dict.fromkeys(HIDDEN, _PageReader.read_hidden),
+    "iframe": _PageReader.read_iframe,
 }

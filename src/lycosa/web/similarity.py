@@ -26,6 +26,7 @@ Hashes = npt.NDArray[np.uint64]
 _BITS = 64
 # Scripts that are written without spaces: each character is a word.
 _WIDE = re.compile("[\u0e00-\u0eff\u2e80-\U0010ffff]")
+_NOT_WIDE = bytes(range(0xE0))  # no character of theirs begins with one of these bytes, or has one of these only
 _CONTROLS_AS_SPACES = bytes(max(byte, 0x20) for byte in range(256))
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads what the sum of three hashes has in its low bits
 _MOST_VOTES = 255  # that one byte counts
@@ -53,9 +54,10 @@ def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
 
 def _words(text: str) -> list[bytes]:
     """The words of a text: what stands between spaces and controls."""
-    if _WIDE.search(text):
-        text = _WIDE.sub(r" \g<0> ", text)
-    return text.encode().translate(_CONTROLS_AS_SPACES).split()
+    encoded = text.encode()
+    if encoded.translate(None, _NOT_WIDE):
+        encoded = _WIDE.sub(r" \g<0> ", text).encode()
+    return encoded.translate(_CONTROLS_AS_SPACES).split()
 
 
 def _ones(hashes: Hashes) -> npt.NDArray[np.int64]:

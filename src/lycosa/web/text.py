@@ -17,6 +17,8 @@ BETWEEN = "\0"
 _CLINGING = re.compile("\0(?:(?=[.,;:!?)\\]}%'])|(?<=[(\\[{]\0)[\0- ]*)")
 _ASCII = bytes(range(128))
 _CONTROLS_AS_SPACES = bytes(max(byte, 0x20) for byte in range(256))
+_CODES = np.arange(len(_ASCII))
+_SQUARES = _CODES**2
 
 _NO_LINKS = Links()
 
@@ -54,10 +56,9 @@ def codes_of(text: bytes) -> TextCodes:
     """The text codes of valid UTF-8; a character's code is its Unicode code point."""
     counts = np.bincount(np.frombuffer(text, dtype=np.uint8), minlength=len(_ASCII))[: len(_ASCII)]
     beyond = [ord(character) for character in text.translate(None, _ASCII).decode()]  # without ASCII it is still UTF-8
-    codes = np.arange(len(_ASCII))
     return TextCodes(
-        total=int(counts @ codes) + sum(beyond),
-        squares=int(counts @ codes**2) + sum(code * code for code in beyond),
+        total=int(counts @ _CODES) + sum(beyond),
+        squares=int(counts @ _SQUARES) + sum(code * code for code in beyond),
         distinct=int(np.count_nonzero(counts)) + len(set(beyond)),
         length=int(counts.sum()) + len(beyond),
     )
