@@ -3,7 +3,7 @@
 
 use crate::scan::{value_of, values, Attribute, StartTag};
 use crate::tags::*;
-use crate::text::is_html_space;
+use crate::text::{is_html_space, take_lowest};
 use memchr::{memchr, memchr3_iter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -208,13 +208,6 @@ fn look_at(block: &[u8]) -> (u64, bool) {
         wide |= bytes & bytes << 1 & bytes << 2;
     }
     (words, wide & HIGH != 0)
-}
-
-/// Takes the lowest bit; its place.
-fn take_lowest(bits: &mut u64) -> usize {
-    let place = bits.trailing_zeros() as usize;
-    *bits &= bits.wrapping_sub(1);
-    place
 }
 
 /// The bytes of the first character, if its script is written without spaces; else 0.

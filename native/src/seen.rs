@@ -22,6 +22,11 @@ impl Hasher for Unchanged {
     }
 }
 
+/// A seed that nobody else knows.
+pub fn random_seed() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
 type Hashes = HashSet<u64, BuildHasherDefault<Unchanged>>;
 
 /// Two generations of hashes: when the young one is full it becomes the old one. The seed differs in every process, so
@@ -38,8 +43,7 @@ pub struct RecentUrls {
 impl RecentUrls {
     #[new]
     fn new(generation: usize) -> Self {
-        let seed = RandomState::new().hash_one(0);
-        Self { generation, seed, young: Hashes::default(), old: Hashes::default() }
+        Self { generation, seed: random_seed(), young: Hashes::default(), old: Hashes::default() }
     }
 
     /// Notes URLs; those that were not among the recent ones are returned, each once.

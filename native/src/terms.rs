@@ -4,46 +4,62 @@
 //! Stemming takes the greater part of indexing a text, and a site has few different words. Words are runs of letters and
 //! digits, as tantivy's simple tokeniser has them. What identifiers are says `lycosa.search.identifiers`.
 
-use crate::seen::Unchanged;
+use crate::seen::{random_seed, Unchanged};
+use crate::text::{owned_whole, take_lowest};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Longer words are left as they are: the index drops them, and counts their place. They are no identifiers.
 const LONGEST_BYTES: usize = 50;
 /// Shorter words in identifiers say nothing.
 const SHORTEST_PART: usize = 2;
-/// Of words and their terms; beyond it all are forgotten.
+/// Of terms; beyond it all are forgotten.
 const KNOWN_BYTES: usize = 16 << 20;
 
 /// Of words that were asked for lately: a table that stays in the caches, where that of all words does not.
-const LATELY: usize = 1 << 13;
+const LATELY: usize = 1 << 14;
+/// Of a term there with the space behind it; longer ones are looked up among all.
+const SHORT_BYTES: usize = 19;
+/// The bytes of a text that are looked at in one step.
+const BLOCK: usize = 64;
 
-/// A word in `texts` with its term behind it. Frequent words come first, and stand together.
+/// The term of a word, which stands in `texts` with a space behind it.
 struct Known {
     start: u32,
-    identifier: u32, // its number, from 1 on; 0 for a word that is none
-    word_bytes: u8,
-    term_bytes: u16,
+    bytes: u16,
+    identifier: u32, // the number of the word among them, from 1 on; 0 for a word that is none
 }
 
-/// The words of one tokeniser that were asked for. `tokens` is called with words, and gives a list of terms.
+/// The same for one of the words of late, all in one place; `bytes` is 0 where there is none.
+#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
+struct Lately {
+    hash: u64,
+    identifier: u32,
+    bytes: u8,
+    term: [u8; SHORT_BYTES],
+}
+
+/// The words of one tokeniser that were asked for. `tokens` is called with words, and gives a list of terms. Words are
+/// known by their hashes alone, whose seed differs in every process: nobody can make two of them collide.
 #[pyclass]
 pub struct TermMap {
     tokens: Py<PyAny>,
+    seed: u64,
+    lately: Vec<Lately>,
     numbers: HashMap<u64, u32, BuildHasherDefault<Unchanged>>, // by hashes
-    lately: Vec<(u32, u32)>,                                   // half a hash, and the number
     known: Vec<Known>,
-    texts: String, // of words and terms
+    texts: Vec<u8>,
     parts: Parts,
 }
 
 /// What is made of the texts of one page: their terms, in one store, and where terms belong that are not known yet.
 #[derive(Default)]
 struct Terms<'a> {
-    out: String,
+    out: Vec<u8>,
     unknown: Vec<Unknown<'a>>,
 }
 
@@ -57,8 +73,15 @@ struct Unknown<'a> {
 impl TermMap {
     #[new]
     fn new(tokens: Py<PyAny>) -> TermMap {
-        let (numbers, lately, parts) = (HashMap::default(), vec![(0, u32::MAX); LATELY], Parts::default());
-        TermMap { tokens, numbers, lately, known: Vec::new(), texts: String::new(), parts }
+        TermMap {
+            tokens,
+            seed: random_seed(),
+            lately: vec![Lately::default(); LATELY],
+            numbers: HashMap::default(),
+            known: Vec::new(),
+            texts: Vec::new(),
+            parts: Parts::default(),
+        }
     }
 
     /// The terms of a text with spaces between them.
@@ -90,8 +113,8 @@ impl TermMap {
     /// Begins a page.
     fn begin(&mut self) {
         if self.texts.len() + self.parts.known_bytes > KNOWN_BYTES {
+            self.lately.fill(Lately::default());
             self.numbers.clear();
-            self.lately.fill((0, u32::MAX));
             self.known.clear();
             self.texts.clear();
             self.parts = Parts::default();
@@ -100,48 +123,57 @@ impl TermMap {
     }
 
     fn terms_of(&mut self, py: Python<'_>, text: &str, wants_parts: bool) -> PyResult<String> {
-        let mut terms = Terms { out: String::with_capacity(text.len() + 16), unknown: Vec::new() };
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(&first) = bytes.get(at) {
-            if !IN_WORD[usize::from(first)] {
-                at += 1;
-                continue;
-            }
-            let (start, mut all) = (at, 0);
-            while let Some(&byte) = bytes.get(at).filter(|&&byte| IN_WORD[usize::from(byte)]) {
-                all |= byte;
-                at += 1;
-            }
-            let run = &text[start..at];
-            if all.is_ascii() {
-                self.add(run, wants_parts, &mut terms);
-                continue;
+        let mut terms = Terms { out: Vec::with_capacity(text.len() + 2 * SHORT_BYTES), unknown: Vec::new() };
+        let is_ascii = text.is_ascii();
+        for_each_run(text, |run| {
+            if is_ascii || run.is_ascii() {
+                return self.add(run, wants_parts, &mut terms);
             }
             words(run).for_each(|word| self.add(word, false, &mut terms));
             if wants_parts && run.len() < LONGEST_BYTES && has_parts(run) {
                 self.parts.add_new(run);
             }
-        }
+        });
         if terms.unknown.is_empty() {
-            return Ok(terms.out);
+            return Ok(owned_whole(terms.out));
         }
         self.filled(py, &terms)
     }
 
     /// Adds the term of a word, and the words in it where it may be an identifier.
     fn add<'a>(&mut self, word: &'a str, may_be_identifier: bool, terms: &mut Terms<'a>) {
-        match self.known(word) {
-            Some((term, identifier)) => {
-                terms.out.push_str(term);
-                self.parts.add(if may_be_identifier { identifier } else { 0 });
-            }
-            None if word.len() < LONGEST_BYTES => {
-                terms.unknown.push(Unknown { place: terms.out.len(), word, may_be_identifier });
-            }
-            None => terms.out.push_str(word),
+        let hash = self.hash(word);
+        let Lately { hash: found, identifier, bytes, ref term } = self.lately[hash as usize % LATELY];
+        if found == hash && bytes > 0 {
+            let end = terms.out.len() + usize::from(bytes);
+            terms.out.extend_from_slice(term); // a fixed size is copied without a call
+            terms.out.truncate(end);
+            self.parts.add(if may_be_identifier { identifier } else { 0 });
+        } else if word.len() >= LONGEST_BYTES {
+            terms.out.extend_from_slice(word.as_bytes());
+            terms.out.push(b' ');
+        } else if !self.add_known(hash, may_be_identifier, &mut terms.out) {
+            terms.unknown.push(Unknown { place: terms.out.len(), word, may_be_identifier });
         }
-        terms.out.push(' ');
+    }
+
+    /// Adds the term of the word with this hash, if it is known.
+    fn add_known(&mut self, hash: u64, may_be_identifier: bool, out: &mut Vec<u8>) -> bool {
+        let Some(&number) = self.numbers.get(&hash) else { return false };
+        let Known { start, bytes, identifier } = self.known[number as usize];
+        let term = &self.texts[start as usize..start as usize + usize::from(bytes)];
+        out.extend_from_slice(term);
+        if term.len() <= SHORT_BYTES {
+            let slot = &mut self.lately[hash as usize % LATELY];
+            *slot = Lately { hash, identifier, bytes: term.len() as u8, term: [0; SHORT_BYTES] };
+            slot.term[..term.len()].copy_from_slice(term);
+        }
+        self.parts.add(if may_be_identifier { identifier } else { 0 });
+        true
+    }
+
+    fn hash(&self, word: &str) -> u64 {
+        xxh3_64_with_seed(word.as_bytes(), self.seed)
     }
 
     /// The terms with those that were not known.
@@ -150,33 +182,15 @@ impl TermMap {
         asked.sort_unstable(); // a page that brings a new word has it many times
         asked.dedup();
         self.ask(py, &asked)?;
-        let mut filled = String::with_capacity(terms.out.len() * 2);
+        let mut filled = Vec::with_capacity(terms.out.len() * 2);
         let mut from = 0;
         for &Unknown { place, word, may_be_identifier } in &terms.unknown {
-            filled.push_str(&terms.out[from..place]);
-            let (term, identifier) = self.known(word).unwrap_or((word, 0));
-            filled.push_str(term);
-            self.parts.add(if may_be_identifier { identifier } else { 0 });
+            filled.extend_from_slice(&terms.out[from..place]);
+            self.add_known(self.hash(word), may_be_identifier, &mut filled);
             from = place;
         }
-        filled.push_str(&terms.out[from..]);
-        Ok(filled)
-    }
-
-    /// The term of a word, and its number among the identifiers.
-    fn known(&mut self, word: &str) -> Option<(&str, u32)> {
-        let hash = xxh3_64(word.as_bytes());
-        let (slot, half) = (hash as usize % LATELY, (hash >> 32) as u32);
-        let (seen, mut number) = self.lately[slot];
-        if seen != half || number == u32::MAX {
-            number = *self.numbers.get(&hash)?;
-            self.lately[slot] = (half, number);
-        }
-        let known = &self.known[number as usize];
-        let start = known.start as usize;
-        let middle = start + usize::from(known.word_bytes);
-        let term = || &self.texts[middle..middle + usize::from(known.term_bytes)];
-        (self.texts[start..middle] == *word).then(|| (term(), known.identifier))
+        filled.extend_from_slice(&terms.out[from..]);
+        Ok(owned_whole(filled))
     }
 
     fn ask(&mut self, py: Python<'_>, words: &[&str]) -> PyResult<()> {
@@ -196,13 +210,46 @@ impl TermMap {
 
     fn learn(&mut self, word: &str, term: &str) {
         let start = self.texts.len() as u32; // bounded by `KNOWN_BYTES` and one text
-        let (word_bytes, term_bytes) = (word.len() as u8, term.len() as u16); // a word has less than `LONGEST_BYTES`
+        let bytes = term.len() as u16 + 1; // a word has less than `LONGEST_BYTES`
         let identifier = if word.is_ascii() && has_parts(word) { self.parts.learn(word) } else { 0 };
-        self.numbers.insert(xxh3_64(word.as_bytes()), self.known.len() as u32);
-        self.known.push(Known { start, identifier, word_bytes, term_bytes });
-        self.texts.push_str(word);
-        self.texts.push_str(term);
+        self.numbers.insert(self.hash(word), self.known.len() as u32);
+        self.known.push(Known { start, bytes, identifier });
+        self.texts.extend_from_slice(term.as_bytes());
+        self.texts.push(b' ');
     }
+}
+
+/// Calls `act` with each run of letters and digits, and of all characters beyond ASCII.
+fn for_each_run<'a>(text: &'a str, mut act: impl FnMut(&'a str)) {
+    let (mut start, mut is_open) = (0, false);
+    for (place, block) in text.as_bytes().chunks(BLOCK).enumerate() {
+        let inside = bytes_in_words(block);
+        let before = inside << 1 | u64::from(is_open);
+        let (mut starts, mut ends) = (inside & !before, before & !inside);
+        if !is_open {
+            start = place * BLOCK + take_lowest(&mut starts);
+        }
+        while ends != 0 {
+            act(&text[start..place * BLOCK + take_lowest(&mut ends)]);
+            start = place * BLOCK + take_lowest(&mut starts);
+        }
+        is_open = inside >> (BLOCK - 1) != 0;
+    }
+    if start < text.len() {
+        act(&text[start..]);
+    }
+}
+
+/// Which bytes of a block are in words, a bit each.
+fn bytes_in_words(block: &[u8]) -> u64 {
+    let mut marks = [0; BLOCK];
+    for (mark, &byte) in marks.iter_mut().zip(block) {
+        *mark = u8::from(byte.is_ascii_alphanumeric() | (byte >= 0x80));
+    }
+    marks.chunks_exact(8).enumerate().fold(0, |words, (place, eight)| {
+        let eight = u64::from_le_bytes(eight.try_into().unwrap_or_default());
+        words | eight.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * place)
+    })
 }
 
 /// The words in identifiers, by numbers, and which of them the open page has.
@@ -302,7 +349,7 @@ pub fn identifiers(text: &str) -> Vec<&str> {
         if at < last || !begins_at(bytes, at) {
             continue;
         }
-        let in_word = |byte: &u8| IN_WORD[usize::from(*byte)];
+        let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
         let start = at - bytes[..at].iter().rev().take_while(|byte| in_word(byte)).count();
         last = at + bytes[at..].iter().take_while(|byte| in_word(byte)).count();
         if last - start < LONGEST_BYTES {
@@ -318,14 +365,3 @@ pub fn identifiers(text: &str) -> Vec<&str> {
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
 }
-
-/// The ASCII letters and digits, and all bytes of other characters.
-const IN_WORD: [bool; 256] = {
-    let mut table = [true; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    table
-};

@@ -113,6 +113,13 @@ pub fn collapse(pieces: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Takes the lowest bit; its place.
+pub fn take_lowest(bits: &mut u64) -> usize {
+    let place = bits.trailing_zeros() as usize;
+    *bits &= bits.wrapping_sub(1);
+    place
+}
+
 /// Text of a page, which is valid.
 pub fn owned(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
