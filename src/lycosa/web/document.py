@@ -48,7 +48,13 @@ def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, 
     if kernel is not None:
         made: list[tuple[int, bytes, bytes]] = kernel.document_digests(answers)
         return made
-    return [(document_fingerprint(body), payload_sha1(payload), document_digest(body)) for payload, body in answers]
+    return [_digests(payload, body) for payload, body in answers]
+
+
+def _digests(payload: bytes, body: bytes) -> tuple[int, bytes, bytes]:
+    sha1 = payload_sha1(payload)
+    digest = sha1[:DIGEST_BYTES] if body is payload else document_digest(body)
+    return document_fingerprint(body), sha1, digest
 
 
 def text_digest(main_text: bytes) -> bytes:

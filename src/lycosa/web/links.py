@@ -24,6 +24,7 @@ ANCHOR_LENGTH = 256
 MAX_LINKS = 50_000
 
 _NO_ADDRESS = ("data:", "javascript:")
+_FIRST_OF_NONE = frozenset("dDjJ")
 
 # A refresh as the HTML standard reads it: time, separator, an optional "url=", an optional quote.
 _REFRESH = re.compile(
@@ -91,7 +92,7 @@ class LinkCollector:
     def add(self, href: str, kind: LinkKind, *, anchor: str = "", rel: str = "") -> None:
         """Adds one link, unless it is there already, is no address (`can_be_address`), or there are too many."""
         href = href.strip(WHITESPACE)
-        key = href, int(kind)  # an enumeration's own hash is slow
+        key = href, +kind  # an enumeration's own hash is slow
         place = self._places.get(key)
         if place is not None:
             self._anchors[place] = self._anchors[place] or anchor
@@ -109,7 +110,7 @@ class LinkCollector:
 
 def can_be_address(href: str) -> bool:
     """Whether `href` can be one; `data:` (often long) and `javascript:` stand in an address's place and are content."""
-    return not href[:11].lower().startswith(_NO_ADDRESS)
+    return href[:1] not in _FIRST_OF_NONE or not href[:11].lower().startswith(_NO_ADDRESS)
 
 
 def common_rel(rel: str, other: str) -> str:
