@@ -28,7 +28,7 @@ from tests.docs.example_site import SITE, replace_the_web
 FROM_NOTHING = ("README.md", "docs/tour.md", "docs/howto/")
 ENDLESS = {"serve", "replay", "watch", "shell", "simweb", "demo"}  # they run until they are stopped, or ask for input
 VARIABLE = re.compile(r"[A-Z_]+=\S*")  # PYTHONPATH=. lycosa crawl …
-SHELL = {"cat", "chmod", "cp", "echo", "grep", "head", "ls", "mkdir", "mv", "printf", "sed", "sort", "touch", "wc"}
+SHELL = {"cat", "chmod", "cp", "echo", "export", "grep", "head", "ls", "mkdir", "mv", "printf", "sed", "sort", "touch", "wc"}
 PLACEHOLDER = re.compile(r"…|\.\.\.|\b[A-Z]{2,}\b(?![:=/.]|-)|\[")  # lycosa get URL --in DIR
 VARIES = [
     (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?"), "DATE"),
@@ -114,8 +114,11 @@ def test_documented_page_runs_from_top_to_bottom(
     shutil.copytree(REPOSITORY / "docs" / "site", tmp_path / "docs" / "site")
     if not page.startswith(FROM_NOTHING):
         shutil.copytree(collection, tmp_path / "my-crawl")
+    Path("cookies.txt").write_text("forum.example\tFALSE\t/\tTRUE\t0\tsession\tof-ann\n")
     names: dict[str, object] = {"__name__": "__main__"}
     for block in RUNNING[page]:
+        for secret in re.findall(r"\$\{(\w+)\}", block.text):
+            monkeypatch.setenv(secret, "secret")
         if block.language in ("python", "toml") and (file := re.match(r"# (\S+\.(?:py|toml))\n", block.text)):
             Path(file[1]).write_text(block.text)
             monkeypatch.delitem(sys.modules, Path(file[1]).stem, raising=False)  # that of another page
