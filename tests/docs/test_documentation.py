@@ -28,7 +28,7 @@ from tests.docs.example_site import SITE, replace_the_web
 FROM_NOTHING = ("README.md", "docs/tour.md", "docs/howto/")
 ENDLESS = {"serve", "replay", "watch", "shell", "simweb", "demo"}  # they run until they are stopped, or ask for input
 VARIABLE = re.compile(r"[A-Z_]+=\S*")  # PYTHONPATH=. lycosa crawl …
-SHELL = {"cat", "chmod", "cp", "echo", "export", "grep", "head", "ls", "mkdir", "mv", "printf", "sed", "sort", "touch", "wc"}
+SHELL = {*"cat chmod cp echo export grep head ls mkdir mv printf sed sort touch wc".split()}
 PLACEHOLDER = re.compile(r"…|\.\.\.|\b[A-Z]{2,}\b(?![:=/.]|-)|\[")  # lycosa get URL --in DIR
 VARIES = [
     (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?"), "DATE"),
