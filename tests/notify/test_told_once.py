@@ -96,6 +96,31 @@ def test_receiver_that_is_down_is_told_by_the_next_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_change_is_told_once_each_way_when_crawler_is_killed_while_the_receiver_is_down(tmp_path: Path) -> None:
+    pytest.importorskip("apprise")
+    into, feed = tmp_path / "c", tmp_path / "changes.atom"
+    with site() as web, apprise_file(tmp_path / "apprise") as service:
+        web.pages["/"] = page("One", "before")
+        with site() as hook:
+            crawl(web, into, hook, service)
+            port = hook.port
+        web.pages["/"] = page("One", "after")
+        assert lycosa("add", into, f"{web.url}/", "--every", "1s").code == 0
+        process = started("crawl", "--into", into, "--keep-fresh")
+        log = into / "log.jsonl"
+        wait_for(lambda: '"event":"not-told"' in log.read_text() and len(entries(feed)) == len(service.messages) == 1)
+        wait_for(lambda: log.read_text().count('"event":"told"') == 2)
+        os.kill(process.pid, signal.SIGKILL)
+        ended(process)
+
+        with site(port) as hook:
+            for _ in range(2):
+                assert lycosa("recrawl", into, "-q").code == 0
+            assert [change["added"] for change in hook.changes] == [["after"]]
+        assert len(entries(feed)) == len(service.messages) == 1
+
+
+@pytest.mark.slow
 def test_gone_and_new_pages_are_told_and_volatile_ones_are_not(tmp_path: Path) -> None:
     into = tmp_path / "c"
     with site() as web, site() as hook:
