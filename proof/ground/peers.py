@@ -105,12 +105,21 @@ def crate(name: str, version: str) -> Path:
 
 def nginx() -> str:
     """The path of nginx; installs nginx-light if there is none."""
+    return _system_program("nginx", "nginx-light")
+
+
+def valgrind() -> str:
+    """The path of valgrind; installs it if there is none."""
+    return _system_program("valgrind", "valgrind")
+
+
+def _system_program(name: str, package: str) -> str:
     for _ in range(2):
-        if found := shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
+        if found := shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
             return found
-        say("installing nginx-light from the system's packages")
-        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "nginx-light"])
-    raise LycosaError("nginx was installed but cannot be found")
+        say(f"installing {package} from the system's packages")
+        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
+    raise LycosaError(f"{package} was installed but {name} cannot be found")
 
 
 def scrapy() -> Path:

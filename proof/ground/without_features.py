@@ -1,16 +1,30 @@
-"""The command `lycosa` without the seams of features that are off: `python -m proof.ground.without_features WORDS…`.
+"""A crawl without the seams of features that are off: `python -m proof.ground.without_features FOLDER INTO PAGES`.
 
 For the benchmark `features`. As each module is loaded, the lines that only serve sessions, rendering, requisites,
 `--keep`, `--external`, preferences or identity are taken out of its source; what is not found there as it is named here
 is an error, so that this list cannot fall behind the tree. What stays is that rows and counters have fields for them.
 With `--whole` nothing is taken out, but modules are loaded in the same way, so that both take as long to start.
+
+So many pages of a folder are crawled from memory on virtual time: the same requests and commits in the same order every
+time, however slow the machine is, so that instructions can be counted.
 """
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.fetch import DownloaderStats
+    from lycosa.records import Request, Response
+
+ORIGIN = "http://127.0.0.1:9/"
+ANSWERS_AFTER_S = 0.01
+CONNECTIONS = 8
 
 # module → what stands there, and what a tree without the features would have in its place
 TAKEN_OUT: dict[str, list[tuple[str, str]]] = {
@@ -143,14 +157,57 @@ def without(source: str, parts: Sequence[tuple[str, str]], name: str) -> str:
     return source
 
 
-def main() -> None:
-    is_whole = "--whole" in sys.argv
-    if is_whole:
-        sys.argv.remove("--whole")
-    sys.meta_path.insert(0, _Finder(takes_out=not is_whole))
-    from lycosa.cli import main as run  # lazy: as it is loaded, parts are taken out
+class FolderSite:
+    """Answers requests with the files of a folder, which are in memory; each takes a moment."""
 
-    run()
+    def __init__(self, files: "Mapping[str, bytes]") -> None:
+        self._files, self._loop = files, asyncio.get_running_loop()
+
+    def start(self, request: "Request", done: "Callable[[Response], None]") -> None:
+        from lycosa.records import Response  # lazy: as it is loaded, parts are taken out
+
+        body = self._files.get(request.url)
+        now = self._loop.time()
+        answer = Response(
+            request.url,
+            status=200 if body is not None else 404,
+            header_block=b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: "1"\r\n\r\n',
+            headers={"content-type": "text/html", "etag": '"1"'},
+            body=body or b"",
+            started_s=now,
+            ended_s=now + ANSWERS_AFTER_S,
+        )
+        self._loop.call_later(ANSWERS_AFTER_S, done, answer)
+
+    def stats(self) -> "DownloaderStats":
+        raise NotImplementedError  # nobody watches this crawl
+
+    def cancel_all(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def crawl(folder: Path, into: Path, pages: int) -> int:
+    """Crawls so many pages of a folder; returns how many there were."""
+    from lycosa import Crawl  # lazy: as above
+    from lycosa.simweb import run_virtual  # lazy: as above
+
+    files = {ORIGIN + path.name: path.read_bytes() for path in sorted(folder.glob("*.html"))}
+
+    async def main() -> int:
+        site = FolderSite(files)
+        options: Any = {"delay_s": 0.0, "per_host": CONNECTIONS, "per_ip": CONNECTIONS, "threads": 0, "pages": pages}
+        now = asyncio.get_running_loop().time
+        async with Crawl(f"{ORIGIN}index.html", into=into, downloader=site, now=now, **options) as running:
+            return (await running.finish()).pages
+
+    return run_virtual(main())
+
+
+def main() -> None:
+    words = [word for word in sys.argv[1:] if word != "--whole"]
+    sys.meta_path.insert(0, _Finder(takes_out="--whole" not in sys.argv))
+    print(crawl(Path(words[0]), Path(words[1]), int(words[2])))
 
 
 if __name__ == "__main__":

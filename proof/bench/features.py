@@ -1,0 +1,71 @@
+"""What features cost a crawl that uses none of them: instructions a page, beside a crawl without their seams.
+
+The same pages are crawled from memory on virtual time, with the tree as it is and with the lines taken out that only
+serve sessions, rendering, requisites, `--keep`, `--external`, preferences and identity (see `without_features`).
+valgrind counts the instructions of both, which other work on the machine does not change; those of a crawl of fewer
+pages are taken off, so that the start does not count. Two crawls of the same kind stand beside them, to show how far
+the counts can be told apart. Network and libcurl are not in the counts, which makes the bar stricter.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from lycosa.errors import LycosaError
+from proof import Bar, Experiment, Run
+from proof.ground.commands import scratch
+from proof.ground.peers import valgrind
+from proof.ground.sites import POSTGRESQL
+
+COST, NOISE = "instructions a page beside a crawl without the seams", "two crawls of the same kind differ by"
+FEW, MANY, QUICK_MANY = 50, 350, 150  # pages
+WHOLE, WITHOUT = "with the seams", "without"
+
+
+def instructions(words: list[str | Path], folder: Path, pages: int) -> int:
+    """Those of one crawl, its start among them."""
+    counted = folder / "counted"
+    crawl = [sys.executable, "-m", "proof.ground.without_features", *words, folder / f"crawl-{pages}", str(pages)]
+    command = [valgrind(), "--tool=callgrind", f"--callgrind-out-file={counted}", *crawl]
+    same = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=same, check=False)
+    if done.returncode or int(done.stdout) != pages:
+        raise LycosaError(f"a crawl in valgrind ended with {done.returncode}: {done.stderr.strip()[-200:]}")
+    found = re.search(r"^totals: (\d+)", counted.read_text(), re.MULTILINE)
+    if found is None:
+        raise LycosaError("valgrind has counted nothing")
+    return int(found[1])
+
+
+def per_page(words: list[str | Path], many: int) -> float:
+    with scratch() as folder:
+        return (instructions(words, folder, many) - instructions(words, folder, FEW)) / (many - FEW)
+
+
+def measure(run: Run) -> None:
+    many = QUICK_MANY if run.quick else MANY
+    run.setting("site", POSTGRESQL.package)
+    run.setting("pages", f"{FEW} to {many}")
+    spent: dict[str, list[float]] = {WHOLE: [], WITHOUT: []}
+    rows = []
+    with run.progress(2 * run.runs, "crawls") as step:
+        for number in range(run.runs):
+            for name, words in ((WHOLE, ["--whole"]), (WITHOUT, [])):
+                spent[name].append(per_page([*words, POSTGRESQL.folder()], many))
+                rows.append((f"{name}, run {number + 1}", round(spent[name][-1])))
+                step.advance()
+    run.table(["crawl", "instructions a page"], rows)
+    run.figure(COST, median(spent[WHOLE]) / median(spent[WITHOUT]), "×")
+    run.figure(NOISE, max(max(each) / min(each) for each in spent.values()), "×")
+
+
+EXPERIMENT = Experiment(
+    name="features",
+    summary="what features cost a crawl that uses none of them, in instructions",
+    run=measure,
+    runs=2,
+    bars=(Bar("absent when off", COST, "<=", 1.01), Bar("can be told", NOISE, "<=", 1.01)),
+)
