@@ -411,8 +411,8 @@ class CrawlSettings:
     keep_types: tuple[str, ...] = KEEPING(
         (),
         v.each(v.media_type),
-        "Keep only documents of this media type, such as application/pdf, or image/* with --images; pages of others are "
-        "read for their links.",
+        "Keep only documents of this media type, such as application/pdf, or image/* with --images; pages of others "
+        "are read for their links.",
         option="--keep-type",
         metavar="PATTERN",
         judges=True,
