@@ -74,6 +74,8 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
         assert page.problems == []
         said = ended(crawl)
         assert said.code == 0, said.err
+        viewer.wait_for("[data-fact=state]", "not connected")
+        viewer.wait_for("[data-fact=sentence]", "lycosa serve shows the collection again")
         kept = (into / "lycosa.toml").read_text()
         assert "nothing-is-here" in kept
         assert "delay_s = 0.0" in kept

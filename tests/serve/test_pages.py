@@ -4,33 +4,25 @@ import json
 import re
 import shutil
 import threading
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-import msgspec
 import pytest
 
 from lycosa.api import Collection
-from lycosa.api.crawl import Crawl
-from lycosa.crawl import CrawlStats, Sample
-from lycosa.inspect import NAME_COLUMNS, open_to_read, stats_of
+from lycosa.crawl import Sample, sum_of_timelines
+from lycosa.inspect import NAME_COLUMNS
 from lycosa.search import update_index
 from lycosa.serve.live import chart_points
-from lycosa.serve.metrics import prometheus_text
 from lycosa.serve.pages import HOST_COLUMNS, changed_words, folder_name, marked_parts
 from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import limit_list
 from lycosa.settings import SETTINGS, CrawlSettings, save_settings
-from tests.cli.command import lycosa
 from tests.crawl.memory_crawl import crawl, front
 from tests.serve.client import Client
 from tests.serve.conftest import TOKEN, WEB
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-METRIC = re.compile(r"lycosa_\w+")
 PAGES = [
     "/",
     "/hosts",
@@ -53,17 +45,6 @@ def test_every_page_is_shown(path: str, client: Client) -> None:
     assert "<!doctype html>" in answer.text.lower()
 
 
-def test_same_numbers_in_status_api_metrics_and_page(client: Client, collection: Path) -> None:
-    facts = lycosa("status", collection, "--json").facts
-    answered = client.get("/api/v1/status").facts
-    assert {name: answered[name] for name in facts} == facts
-    metrics = dict(re.findall(r"^(lycosa_\w+) (\S+)$", client.get("/metrics").text, re.M))
-    assert int(metrics["lycosa_pages_total"]) == facts["pages"]
-    assert int(metrics["lycosa_queued_urls"]) == facts["queued"]
-    assert int(metrics["lycosa_response_latency_seconds_count"]) == sum(facts["first_bytes"].values())
-    assert f'data-fact="pages">{facts["pages"]:,}<' in client.get("/").text
-
-
 def test_metrics_are_what_prometheus_reads(client: Client) -> None:
     lines = client.get("/metrics").text.splitlines()
     assert all(re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? \S+', line) for line in lines)
@@ -71,53 +52,6 @@ def test_metrics_are_what_prometheus_reads(client: Client) -> None:
     assert counts == sorted(counts)
     names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
-
-
-def test_numbers_of_a_running_crawl_agree_everywhere(tmp_path: Path) -> None:
-    seen: list[tuple[dict[str, object], dict[str, object], str, str]] = []
-
-    def look(_: Crawl) -> None:
-        source = CollectionSource(tmp_path)
-        live = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
-        with open_to_read(tmp_path) as opened, ThreadPoolExecutor() as elsewhere:  # here the crawl's loop runs
-            status, metrics, page = elsewhere.map(live.get, ("/api/v1/status", "/metrics", "/"))
-            told = json.loads(msgspec.json.encode(stats_of(opened).as_facts()))
-            seen.append((status.facts, told, metrics.text, page.text))
-        source.close()
-
-    crawl(WEB, tmp_path, front(WEB), act=look, after=10)
-
-    status, told, metrics, page = seen[0]
-    assert status["is_crawled"]
-    assert status["state"] == "running"
-    assert {name: status[name] for name in told} == told
-    counts = {"pages_total": "pages", "requests_total": "requests", "received_bytes_total": "bytes"}
-    counts |= {"queued_urls": "queued", "known_urls": "known", "hosts": "hosts", "in_flight_requests": "in_flight"}
-    for metric, fact in counts.items():
-        assert f"\nlycosa_{metric} {status[fact]}\n" in metrics
-    for fact in ("pages", "queued", "known", "failed", "hosts", "hosts_active"):
-        assert f'data-fact="{fact}">{status[fact]:,}<' in page
-
-
-def test_summary_has_the_numbers_of_the_page(client: Client, collection: Path) -> None:
-    facts, said = client.get("/api/v1/status").facts, lycosa("status", collection).out
-    assert f"{facts['pages']:,} pages" in said
-    assert f"{facts['queued']:,} still queued" in said
-
-
-def test_dashboard_asks_for_metrics_and_labels_that_exist() -> None:
-    one = Counter(some=1)
-    stats = CrawlStats(statuses=one, failed=one, dropped=one, types=one)
-    text = prometheus_text(stats, is_crawled=True, viewers=1)
-    there = set(re.findall(r"^(?:# TYPE )?(lycosa_\w+)", text, re.M))
-    labels = {"instance", *re.findall(r'[{,](\w+)="', text)}
-    dashboard = (DEPLOY / "grafana-dashboard.json").read_text()
-    asked = set(METRIC.findall(dashboard))
-    assert len(asked) > 15
-    assert asked <= there
-    grouped = {label.strip() for some in re.findall(r"by \(([^)]*)\)", dashboard) for label in some.split(",")}
-    assert len(grouped) > 3
-    assert grouped <= labels
 
 
 def test_host_and_url_have_pages_of_their_own(client: Client, front_page: str) -> None:
@@ -388,15 +322,16 @@ def test_points_of_a_chart_have_rates_within_a_run_only() -> None:
         Sample(at_unix=100.0, begins=True, pages=10, bytes=400),
         Sample(at_unix=101.0, pages=15, bytes=500),
     ]
-    points = chart_points([samples], most=100)
+    points = chart_points(samples, most=100)
     assert [point.pages_per_s for point in points] == [None, 5.0, None, 5.0]
     assert points[1].bytes_per_s == 200
+    assert [point.begins for point in points] == [True, False, True, False]
 
 
 def test_points_of_shards_are_added_up() -> None:
     one = [Sample(at_unix=0.0, begins=True), Sample(at_unix=2.0, pages=10)]
     two = [Sample(at_unix=1.0, begins=True), Sample(at_unix=3.0, pages=5)]
-    assert [point.pages for point in chart_points([one, two], most=100)] == [0, 0, 10, 15]
+    assert [point.pages for point in chart_points(sum_of_timelines([one, two]), most=100)] == [0, 0, 10, 15]
 
 
 def test_search_folds_near_copies_and_links_to_all_of_them(client: Client) -> None:

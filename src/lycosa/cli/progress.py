@@ -160,9 +160,14 @@ class RateHistory:
         """So many pages were there at a moment."""
         if self._last is None or pages < self._last[1]:
             self._last = (at_s, pages)
-        elif at_s - self._last[0] >= STEP_S:
-            self.rates.append((pages - self._last[1]) / (at_s - self._last[0]))
+        elif (passed_s := at_s - self._last[0]) >= STEP_S:
+            steps = min(STEPS, round(passed_s / STEP_S))  # samples of a long crawl are further apart than a step
+            self.rates.extend([(pages - self._last[1]) / passed_s] * steps)
             self._last = (at_s, pages)
+
+    def begin(self, at_s: float, pages: int) -> None:
+        """So many pages were there when a count began: nobody counted just before."""
+        self._last = (at_s, pages)
 
 
 def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:

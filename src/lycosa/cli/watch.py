@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lycosa.cli.options import CommandTable, Folder
-from lycosa.cli.progress import RateHistory, drawing, line_of
+from lycosa.cli.progress import STEP_S, STEPS, RateHistory, drawing, line_of
 from lycosa.cli.wording import count, fit, most_first, printable
 from lycosa.crawl import CrawlStats, crawl_state, is_crawled
-from lycosa.inspect import open_to_read, stats_of
+from lycosa.inspect import open_to_read, samples_of, stats_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,13 +47,26 @@ def watch(
     from rich.console import Console  # lazy: rich takes 0.03 s, which a pipe does without
     from rich.live import Live  # lazy: likewise
 
-    console, rates = Console(highlight=False, markup=False, emoji=False), RateHistory()
+    console, rates = Console(highlight=False, markup=False, emoji=False), _rates_of(into)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             stats = _read(into)
-            rates.add(time.monotonic(), stats.pages + stats.run_visits)
-            live.update(_screen(into, stats, rates, console.width, console.encoding), refresh=True)
+            rates.add(time.time(), stats.pages + stats.run_visits)
+            state = crawl_state(stats, is_crawled=is_crawled(into))
+            live.update(screen(into, stats, rates, state, console.width, console.encoding), refresh=True)
             time.sleep(every)
+
+
+def _rates_of(into: Path) -> RateHistory:
+    """The rate of the last minutes, by what the crawl has kept of them."""
+    with open_to_read(into) as collection:
+        samples, stats = samples_of(collection), stats_of(collection)
+    rates, now = RateHistory(), time.time()
+    for each in samples:
+        if each.at_unix >= now - STEPS * STEP_S:
+            (rates.begin if each.begins else rates.add)(each.at_unix, each.pages)
+    rates.begin(now, stats.pages + stats.run_visits)
+    return rates
 
 
 def _read(into: Path) -> CrawlStats:
@@ -61,11 +74,13 @@ def _read(into: Path) -> CrawlStats:
         return stats_of(collection)
 
 
-def _screen(into: Path, stats: CrawlStats, rates: RateHistory, width: int, encoding: str) -> "RenderableType":
+def screen(
+    into: Path, stats: CrawlStats, rates: RateHistory, state: str, width: int, encoding: str
+) -> "RenderableType":
+    """All that is shown at one moment."""
     from rich.console import Group  # lazy: as above
     from rich.text import Text
 
-    state = crawl_state(stats, is_crawled=is_crawled(into))
     style = "bold green" if state in ("running", "finished") else "bold yellow"
     parts: list[RenderableType] = [
         Text.assemble((f"{into}  ", "bold"), (state, style), ("   Ctrl-C leaves", "dim")),

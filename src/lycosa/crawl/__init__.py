@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         load_live_stats,
         load_timeline,
         sum_of_shards,
+        sum_of_timelines,
     )
     from lycosa.crawl.steering import NEW_SETTINGS, Action, Order, Steering, is_crawled, steer
 
@@ -113,7 +114,7 @@ __getattr__ = open_lazily(
         "RunCompanion Shard Statistics UrlSource",
         "steering": "NEW_SETTINGS Action Order Steering is_crawled steer",
         "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row crawl_state load_counts "
-        "load_live_stats load_timeline sum_of_shards",
+        "load_live_stats load_timeline sum_of_shards sum_of_timelines",
     },
 )
 
@@ -133,5 +134,6 @@ __all__ = [
     "load_live_stats", "load_timeline", "log_added", "log_order", "loop_parts", "page_directives",
     "page_of_requisite", "read_page",
     "record_metadata", "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards",
+    "sum_of_timelines",
     "unpack_fields",
 ]  # fmt: skip

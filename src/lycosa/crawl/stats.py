@@ -442,6 +442,26 @@ class Timeline(msgspec.Struct, array_like=True):
         return msgspec.msgpack.encode(self)
 
 
+def sum_of_timelines(shards: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """The samples of several shards as one list: at each time of any of them, the sum of what each had counted by
+    then."""
+    if len(shards) < 2:
+        return list(shards[0]) if shards else []
+    latest: list[Sample | None] = [None] * len(shards)
+    events = sorted((each.at_unix, number, each) for number, samples in enumerate(shards) for each in samples)
+    whole = list[Sample]()
+    for at_unix, number, each in events:
+        latest[number] = each
+        known = [one for one in latest if one is not None]
+        counts = {
+            name: sum(getattr(one, name) for one in known)
+            for name in Sample.__struct_fields__
+            if name not in ("at_unix", "begins")
+        }
+        whole.append(Sample(at_unix=at_unix, begins=each.begins, **counts))
+    return whole
+
+
 def load_timeline(state: State) -> Timeline:
     """The timeline that a collection keeps; an empty one where there is none."""
     packed = state.get(Family.META, TIMELINE)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.sql import SqlQuery
-    from lycosa.inspect.status import host_retries, open_to_read, settings_of, stats_of
+    from lycosa.inspect.status import host_retries, open_to_read, samples_of, settings_of, stats_of
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
     from lycosa.inspect.timelines import HostMoment, HostTimeline, host_timeline
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
@@ -58,7 +58,7 @@ __getattr__ = open_lazily(
         "host_table": "NAME_COLUMNS HostColumn HostTable HostView KnownRobots host_named host_views hosts robots_named",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "host_retries open_to_read settings_of stats_of",
+        "status": "host_retries open_to_read samples_of settings_of stats_of",
         "tables": "CollectionTable table_named tables_of",
         "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
@@ -76,5 +76,6 @@ __all__ = [
     "asked_url", "change_time", "explain_url", "freshness", "host_named", "host_retries", "host_timeline", "host_views",
     "hosts", "key_prefixes", "known_before", "known_urls", "knows_host", "latest_events", "list_changes",
     "list_urls_after", "open_to_read", "page_history", "page_of", "read_type", "robots_named", "safe_cell",
-    "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree", "url_view",
+    "samples_of", "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree",
+    "url_view",
 ]  # fmt: skip

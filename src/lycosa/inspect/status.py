@@ -11,9 +11,12 @@ import msgspec
 
 from lycosa.crawl import (
     CrawlStats,
+    Sample,
     load_counts,
     load_live_stats,
+    load_timeline,
     sum_of_shards,
+    sum_of_timelines,
 )
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import HostRow, QueueEntry, retry_range
@@ -93,6 +96,12 @@ def settings_of(collection: CollectionStore) -> CrawlSettings:
 def open_to_read(path: Path) -> CollectionStore:
     """A collection as it is now, beside whoever writes it."""
     return CollectionStore.open(path, read_only=True)
+
+
+def samples_of(collection: CollectionStore) -> list[Sample]:
+    """What the crawls of a collection counted at some moments, the oldest first, over all its shards."""
+    stores = collection.shards if isinstance(collection, JoinedCollection) else [collection]
+    return sum_of_timelines([load_timeline(each.state).samples for each in stores])
 
 
 def stats_of(collection: CollectionStore) -> CrawlStats:

@@ -32,9 +32,11 @@ BEGINNING = "The crawl is about to begin: there is no collection in this folder 
 
 
 class ChartPoint(msgspec.Struct, frozen=True):
-    """A moment of a crawl as charts show it. Rates are since the point before; None at the beginning of a run."""
+    """A moment of a crawl as charts show it. Rates are since the point before; None where a run `begins`, since nobody
+    crawled before it."""
 
     at_unix: float
+    begins: bool
     pages: int
     queued: int
     hosts_active: int
@@ -46,11 +48,10 @@ class ChartPoint(msgspec.Struct, frozen=True):
     errors_per_s: float | None = None
 
 
-def chart_points(shards: Sequence[Sequence[Sample]], *, most: int) -> list[ChartPoint]:
-    """The points of a chart, at most so many, over all shards."""
-    merged = _merged([list(samples) for samples in shards if samples])
-    step = -(-len(merged) // max(most, 2)) if merged else 1
-    kept = [each for place, each in enumerate(merged) if each.begins or place % step == 0 or place == len(merged) - 1]
+def chart_points(samples: Sequence[Sample], *, most: int) -> list[ChartPoint]:
+    """The points of a chart, at most so many."""
+    step, last = max(1, -(-len(samples) // max(most, 2))), len(samples) - 1
+    kept = [each for place, each in enumerate(samples) if each.begins or place % step == 0 or place == last]
     points = [_point(each) for each in kept[:1]]
     for before, each in pairwise(kept):
         seconds = each.at_unix - before.at_unix
@@ -65,6 +66,7 @@ def chart_points(shards: Sequence[Sequence[Sample]], *, most: int) -> list[Chart
 def _point(sample: Sample, *rates: float) -> ChartPoint:
     return ChartPoint(
         sample.at_unix,
+        sample.begins,
         sample.pages,
         sample.queued,
         sample.hosts_active,
@@ -73,25 +75,6 @@ def _point(sample: Sample, *rates: float) -> ChartPoint:
         sample.failed,
         *rates,
     )
-
-
-def _merged(shards: list[list[Sample]]) -> list[Sample]:
-    """The samples of several shards as one: at each time of any of them, the sum of what each had counted by then."""
-    if len(shards) < 2:
-        return shards[0] if shards else []
-    latest: list[Sample | None] = [None] * len(shards)
-    events = sorted((each.at_unix, number, each) for number, samples in enumerate(shards) for each in samples)
-    whole = list[Sample]()
-    for at_unix, number, each in events:
-        latest[number] = each
-        known = [one for one in latest if one is not None]
-        counts = {
-            name: sum(getattr(one, name) for one in known)
-            for name in Sample.__struct_fields__
-            if name not in ("at_unix", "begins")
-        }
-        whole.append(Sample(at_unix=at_unix, begins=each.begins, **counts))
-    return whole
 
 
 class Broadcast:

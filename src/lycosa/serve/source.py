@@ -12,13 +12,13 @@ from queue import Empty, LifoQueue
 from typing import TypeVar
 
 from lycosa.api import Collection
-from lycosa.crawl import CrawlStats, Sample, is_crawled, load_timeline
+from lycosa.crawl import CrawlStats, Sample, is_crawled
 from lycosa.errors import NoPage, SettingsError
-from lycosa.inspect import HostTable
+from lycosa.inspect import HostTable, samples_of
 from lycosa.search import update_index
 from lycosa.serve.kept import Kept, SlowAnswers
 from lycosa.settings import CrawlSettings, merge, settings_of_folder
-from lycosa.store import CollectionStore, JoinedCollection, is_collection, shard_paths
+from lycosa.store import CollectionStore, is_collection, shard_paths
 
 READERS = 4
 HOSTS_FOR_S = 5.0
@@ -36,7 +36,7 @@ class CollectionSource:
         for _ in range(READERS):
             self._readers.put(None)
         self._hosts = Kept(lambda: self.ask(lambda collection: HostTable(collection.store())), for_s=HOSTS_FOR_S)
-        self._timeline = Kept(self._read_timeline, for_s=TIMELINE_FOR_S)
+        self._timeline = Kept(lambda: self.ask(lambda collection: samples_of(collection.store())), for_s=TIMELINE_FOR_S)
         self.slow, self._indexing = SlowAnswers(), SlowAnswers()
 
     def __repr__(self) -> str:
@@ -119,14 +119,9 @@ class CollectionSource:
     def is_crawled(self) -> bool:
         return is_crawled(self.path)
 
-    def timeline(self) -> list[list[Sample]]:
-        """The samples of every shard, as they were a moment ago."""
+    def timeline(self) -> list[Sample]:
+        """The samples of the collection, as they were a moment ago."""
         return self._timeline.value()
-
-    def _read_timeline(self) -> list[list[Sample]]:
-        with self.store() as store:
-            stores = store.shards if isinstance(store, JoinedCollection) else [store]
-            return [load_timeline(each.state).samples for each in stores]
 
     def hosts(self) -> HostTable:
         """Every host, as it was some seconds ago."""

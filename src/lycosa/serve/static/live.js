@@ -133,14 +133,22 @@ function drawChart(figure, points) {
   figure.append(picture);
   if (known.length < 2) { picture.append(svg("text", { x: left, y: height / 2 }, "too few samples yet")); return; }
   const start = known[0].at_unix, end = known[known.length - 1].at_unix, most = Math.max(...known.map((point) => point[key]), 1e-9);
-  const x = (point) => left + ((width - 2 * left) * (point.at_unix - start)) / Math.max(end - start, 1e-9), y = (point) => top + (height - top - bottom) * (1 - point[key] / most);
+  // The time between two runs is left out, or it would be most of the chart.
+  const spans = points.map((point, at) => (at && !point.begins ? point.at_unix - points[at - 1].at_unix : 0));
+  const whole = spans.reduce((sum, span) => sum + span, 0), breaks = points.slice(1).filter((point) => point.begins), gap = breaks.length < 20 ? whole / 50 : 0;
+  let clock = 0;
+  const places = new Map(points.map((point, at) => [point, (clock += spans[at] + (at && point.begins ? gap : 0))]));
+  const first = places.get(known[0]), x = (point, before = 0) => left + ((width - 2 * left) * (places.get(point) - before - first)) / Math.max(clock - first, 1e-9), y = (point) => top + (height - top - bottom) * (1 - point[key] / most);
   let path = "", pen = false;
   for (const point of points) { if (typeof point[key] !== "number") { pen = false; continue; } path += `${pen ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}${pen ? "" : "h0"}`; pen = true; }
   picture.append(svg("line", { class: "axis", x1: left, x2: width - left, y1: height - bottom, y2: height - bottom }));
+  for (const point of breaks) picture.append(svg("line", { class: "break", x1: x(point, gap / 2), x2: x(point, gap / 2), y1: top, y2: height - bottom }));
+  for (const note of all("[data-breaks]")) note.hidden = !breaks.length;
   picture.append(svg("path", { class: "line", d: path }));
   const last = known[known.length - 1][key], end_word = document.querySelector(".dot.running, .dot.paused") ? "now" : "last";
   picture.append(svg("text", { x: left, y: 10 }, `most ${shown(most, form)}`), svg("text", { x: width - left, y: 10, "text-anchor": "end" }, `${end_word} ${shown(last, form)}`));
-  const time = (at) => new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: end - start < 600 ? "2-digit" : undefined });
+  const form_of_time = end - start > 86400 ? { dateStyle: "short", timeStyle: "short" } : { timeStyle: end - start < 600 ? "medium" : "short" };
+  const time = (at) => new Date(at * 1000).toLocaleString(undefined, form_of_time);
   picture.append(svg("text", { x: left, y: height - 3 }, time(start)), svg("text", { x: width - left, y: height - 3, "text-anchor": "end" }, time(end)));
   picture.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}: ${end_word} ${shown(last, form)}, at most ${shown(most, form)}`);
 }
@@ -183,5 +191,5 @@ if (document.querySelector("[data-live]")) {
   events.addEventListener("timeline", (event) => drawCharts(JSON.parse(event.data)));
   events.addEventListener("log", (event) => fillLog(JSON.parse(event.data)));
   events.addEventListener("problem", (event) => trouble("problem", JSON.parse(event.data).says));
-  events.onerror = () => trouble("not connected", `The server does not answer; the numbers are those of ${own(latest)}. It ends with its terminal, or with the crawl that it was started for: lycosa serve shows the collection again.`);
+  events.onerror = () => trouble("not connected", `The server does not answer; the numbers are those of ${own(latest)}. It ends with the crawl that it was started for, or where lycosa serve runs: lycosa serve shows the collection again.`);
 }
