@@ -78,7 +78,7 @@ class Request(msgspec.Struct, frozen=True):
     private: PrivateParts | None = None
 
 
-class Response(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True, weakref=True):
     """What came back, or why nothing did. Times are of the monotonic clock, in seconds.
 
     `header_block` is the last response's status line and headers as received; `headers` the same with lower-case names,

@@ -167,8 +167,14 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
             handed_on.append(answer)
             if answer.lease.url == "http://h/short":
                 short_is_read.set()
+            if len(handed_on) == 2:
+                asyncio.get_running_loop().call_later(0.01, settle, answer)
             if len(handed_on) == 3:
                 ended.set()
+
+        def settle(answer: LeaseAnswer) -> None:
+            assert reading == handed_on[1:]  # its links are taken in before another one is decoded
+            threads.settled(answer)
 
         ended = asyncio.Event()
         threads = ReaderThreads(HeldReader(CrawlSettings()), hand_on, threads=1)
@@ -186,6 +192,23 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
     asyncio.run(main())
     assert [each.lease.url for each in handed_on] == ["http://h/short", "http://h/long", "http://h/packed"]
     assert all(each.prepared and each.prepared.page and each.prepared.records for each in handed_on)
+
+
+@needs_kernel
+def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_settled() -> None:
+    async def main() -> None:
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        for number in range(3):
+            threads.arrived(answer(f"http://h/{number}", body=LONG * 2))
+        threads.hurry()
+        async with asyncio.timeout(20):
+            while threads:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.01)
+        threads.close()
+
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+    assert [each.lease.url[-1] for each in handed_on] == ["0", "1", "2"]
 
 
 @needs_kernel

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -220,28 +220,60 @@ def test_curl_closed_port_is_a_failure_to_connect() -> None:
     with_rig(work)
 
 
-def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> None:
-    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, idle_s=1.0, first_byte_s=3.0)
-    body = bytes(range(250)) * 200
-
+def trickling(body: bytes) -> Callable[[Line], Awaitable[None]]:
     async def trickle(line: Line) -> None:
         await line.say(OK + b"Content-Length: %d\r\n\r\n" % len(body))
         for start in range(0, len(body), 5_000):
             await line.say(body[start : start + 5_000])
             await asyncio.sleep(0.005)
 
+    return trickle
+
+
+async def fails_as(rig: Rig, path: str) -> Failure | None:
+    return (await rig.get(path)).failure
+
+
+async def arrives_as(body: bytes, rig: Rig) -> bool:
+    return (await rig.get("/")).body == body
+
+
+def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> None:
+    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, idle_s=1.0, first_byte_s=3.0)
+    body = bytes(range(250)) * 200
+
     async def work(rig: Rig) -> None:
-        rig.server.acts["/"] = trickle
-        answers = [asyncio.ensure_future(rig.get("/")) for _ in range(60)]
+        rig.server.acts["/"] = trickling(body)
+        answers = [asyncio.ensure_future(arrives_as(body, rig)) for _ in range(60)]
         most_bytes = most_paused = 0
         while not all(answer.done() for answer in answers):
             stats = rig.downloader.stats()
             most_bytes, most_paused = max(most_bytes, stats.in_flight_bytes), max(most_paused, stats.paused)
             await asyncio.sleep(0.002)
 
-        assert [answer.result().body == body for answer in answers] == [True] * 60
+        assert [answer.result() for answer in answers] == [True] * 60
         assert most_bytes <= limits.in_flight_bytes
         assert most_paused > 10
+
+    with_rig(work, limits)
+
+
+def test_curl_large_bodies_wait_while_nobody_reads_those_that_came() -> None:
+    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, total_s=20.0)
+    body = bytes(range(250)) * 200
+
+    async def work(rig: Rig) -> None:
+        rig.server.acts["/"] = trickling(body)
+        rig.server.acts["/small"] = says(OK + b"Content-Length: 5\r\n\r\nhello")
+        unread = [await rig.get("/") for _ in range(2)]
+        waiting = [asyncio.ensure_future(arrives_as(body, rig)) for _ in range(8)]
+        async with asyncio.timeout(15):
+            while rig.downloader.stats().paused < 8:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.002)
+
+            assert (await rig.get("/small")).body == b"hello"  # large ones that drip do not stop small ones
+            unread.clear()
+            assert await asyncio.gather(*waiting) == [True] * 8
 
     with_rig(work, limits)
 
@@ -252,12 +284,12 @@ def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
 
     async def work(rig: Rig) -> None:
         rig.server.acts["/stuck"] = says(OK + b"Content-Length: 50000\r\n\r\n" + b"x" * 20_000, hangs=True)
-        stuck = [asyncio.ensure_future(rig.get("/stuck")) for _ in range(20)]
+        stuck = [asyncio.ensure_future(fails_as(rig, "/stuck")) for _ in range(20)]
         await asyncio.sleep(0.1)
         good = await rig.get("/good")
 
         assert good.body == b"hello"
-        assert {(await answer).failure for answer in stuck} == {Failure.IDLE_TIMEOUT}
+        assert {await answer for answer in stuck} == {Failure.IDLE_TIMEOUT}
 
     with_rig(work, limits)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.fetch.transfer import FlowControl
+from lycosa.fetch.transfer import STUCK_S, FlowControl
 
 BODY_BYTES = 1_000
 PIECE_BYTES = 100
@@ -15,16 +15,20 @@ class FakeTransfer:
     def __init__(self, flow: FlowControl, left: int) -> None:
         self.flow = flow
         self.left = left
-        self.got = 0
+        self.body_bytes = 0
         self.is_paused = False
 
     def receive(self) -> None:
         size = min(PIECE_BYTES, self.left)
         if not self.is_paused and size and self.flow.admit(self, size):
             self.left -= size
-            self.got += size
+            self.body_bytes += size
 
     go_on = receive
+
+    def end(self) -> None:
+        self.flow.leave(self)
+        self.flow.let_go(self.body_bytes)
 
 
 def flow_of(in_flight_bytes: int, bandwidth_bytes_s: float | None = None) -> FlowControl:
@@ -59,11 +63,11 @@ def test_flow_any_transfers_all_end_and_never_hold_too_much(
         assert flow.in_flight_bytes <= 8 * BODY_BYTES
         for transfer in [one for one in running if not one.left]:
             running.remove(transfer)
-            flow.leave(transfer, transfer.got)
+            transfer.end()
         flow.turn(now_s)
         for transfer in [one for one in running if not one.left]:
             running.remove(transfer)
-            flow.leave(transfer, transfer.got)
+            transfer.end()
 
     assert running == []
     assert flow.in_flight_bytes == 0
@@ -80,7 +84,7 @@ def test_flow_favoured_transfer_that_leaves_makes_room_for_the_next() -> None:
     assert stuck
 
     for transfer in [one for one in transfers if not one.is_paused]:
-        flow.leave(transfer, transfer.got)
+        transfer.end()
     flow.turn(0.0)
 
     assert any(not transfer.is_paused for transfer in stuck)
@@ -94,7 +98,7 @@ def test_flow_bandwidth_is_shared_evenly_and_kept() -> None:
             transfer.receive()
         flow.turn(step * 0.01)
 
-    got = [transfer.got for transfer in transfers]
+    got = [transfer.body_bytes for transfer in transfers]
     assert 95_000 <= sum(got) <= 105_000
     assert max(got) - min(got) <= 0.1 * max(got)
 
@@ -104,8 +108,37 @@ def test_flow_paused_transfer_that_leaves_is_never_told_to_go_on() -> None:
     first, second = FakeTransfer(flow, 500), FakeTransfer(flow, 500)
     first.receive()
     second.receive()
-    flow.leave(first, first.got)
+    first.end()
     flow.turn(10.0)
 
-    assert first.got == 0
-    assert second.got > 0
+    assert first.body_bytes == 0
+    assert second.body_bytes > 0
+
+
+def test_flow_unread_bodies_hold_large_transfers_until_they_are_let_go_or_nothing_moves_for_long() -> None:
+    flow = flow_of(8 * BODY_BYTES)
+    unread = [FakeTransfer(flow, BODY_BYTES) for _ in range(2)]
+    for transfer in unread * 10:
+        transfer.receive()
+    for transfer in unread:
+        flow.leave(transfer)
+    large, small = FakeTransfer(flow, BODY_BYTES), FakeTransfer(flow, 30)
+    large.receive()
+    small.receive()
+    flow.turn(1.0)
+
+    assert (large.body_bytes, small.body_bytes) == (0, 30)
+    flow.turn(1.0 + STUCK_S)
+    assert large.body_bytes == 0
+    flow.turn(1.1 + STUCK_S)
+    assert large.body_bytes == PIECE_BYTES
+
+    flow.leave(large)
+    waiting = FakeTransfer(flow, BODY_BYTES)
+    waiting.receive()
+    flow.turn(1.2 + STUCK_S)
+    assert waiting.body_bytes == 0
+    for transfer in unread:
+        flow.let_go(transfer.body_bytes)
+    flow.turn(1.3 + STUCK_S)
+    assert waiting.body_bytes == PIECE_BYTES

@@ -112,6 +112,7 @@ class Engine:
             self._commit_if_full()
         except Exception as error:
             self.fail(error)
+        self._readers.settled(answer)
         self.wake()
         self._changed.set()
 
@@ -263,6 +264,7 @@ class Engine:
             except TimeoutError:
                 break
         self._cancel_all()
+        self._readers.hurry()
         while self._readers and self._failure is None:
             self._changed.clear()
             await self._changed.wait()

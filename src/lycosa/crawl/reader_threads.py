@@ -5,8 +5,8 @@ more than a second core gives. What it has read is handed on in the order of arr
 left to the event loop, in its turn: other kinds of documents than HTML, and those that need a tree.
 
 Long documents, and large ones that the kernel cannot read, are read on one thread of Python, one after the other, and
-each is handed on when it is read: no other host waits for them, and only one of them at a time is decoded and
-analysed. The loop calls `ReaderThreads` with every answer.
+each is handed on when it is read: no other host waits for them, and only one of them at a time is decoded, analysed and
+taken in. The loop calls `ReaderThreads` with every answer, and when one is settled.
 """
 
 import asyncio
@@ -64,7 +64,10 @@ class ReaderThreads:
         self._with_kernel: dict[int, _Waiting] = {}
         self._number = self._held_bytes = 0
         self._thread = ThreadPoolExecutor(1, "long documents")  # starts with the first of them
-        self._apart: deque[tuple[Future[None], LeaseAnswer]] = deque()  # what it reads, the oldest first
+        self._apart: deque[LeaseAnswer] = deque()  # what it will read, the oldest first
+        self._reading: Future[None] | None = None
+        self._long: LeaseAnswer | None = None  # what it reads, or has read and is not settled yet
+        self._is_hurried = False
         self._threads = _kernel_threads(threads)
         if self._threads is not None:
             self._loop.add_reader(self._threads.fileno(), self._take)
@@ -74,7 +77,7 @@ class ReaderThreads:
 
     def __bool__(self) -> bool:
         """Is anything under way?"""
-        return bool(self._waiting or self._apart)
+        return bool(self._waiting or self._apart or self._reading)
 
     def arrived(self, answer: LeaseAnswer) -> None:
         """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
@@ -85,7 +88,7 @@ class ReaderThreads:
         waiting = _Waiting(answer, is_read=not answer.is_document)
         if not (waiting.is_read or self._submit(waiting)):
             if waiting.is_large and not self._is_virtual:
-                self._read_apart(answer)
+                self._put_apart(answer)
                 return
             self._reader.prepare(answer)
             waiting.is_read = True
@@ -130,25 +133,46 @@ class ReaderThreads:
         self._with_kernel[self._number] = waiting
         return True
 
-    def _read_apart(self, answer: LeaseAnswer) -> None:
+    def _put_apart(self, answer: LeaseAnswer) -> None:
+        self._held_bytes += len(answer.response.body)
+        self._apart.append(answer)
+        self._read_next()
+        while self._reading is not None and self._held_bytes > HELD_MOST_BYTES:
+            wait([self._reading])
+            self._take_apart()
+
+    def _read_next(self) -> None:
+        """Has the next long document read, once the one before it is settled; at once where too many wait."""
+
         def done(_: object) -> None:
             with suppress(RuntimeError):  # the event loop has ended
                 self._loop.call_soon_threadsafe(self._take_apart)
 
-        self._held_bytes += len(answer.response.body)
-        reading = self._thread.submit(self._reader.prepare, answer)
-        self._apart.append((reading, answer))
-        reading.add_done_callback(done)
-        while self._apart and self._held_bytes > HELD_MOST_BYTES:
-            wait([self._apart[0][0]])
-            self._take_apart()
+        may_begin = self._long is None or self._is_hurried or self._held_bytes > HELD_MOST_BYTES
+        if not (self._apart and self._reading is None and may_begin):
+            return
+        self._long = self._apart.popleft()
+        self._reading = self._thread.submit(self._reader.prepare, self._long)
+        self._reading.add_done_callback(done)
 
     def _take_apart(self) -> None:
         """Hands on what was read apart."""
-        while self._apart and self._apart[0][0].done():
-            _, answer = self._apart.popleft()
+        if self._reading is not None and self._reading.done() and (answer := self._long) is not None:
+            self._reading = None
             self._held_bytes -= len(answer.response.body)
             self._hand_on(answer)
+            self._read_next()
+
+    def settled(self, answer: LeaseAnswer) -> None:
+        """What came of an answer is written, and nothing of it is held any more."""
+        if answer is self._long:
+            self._long = None
+            self._read_next()
+
+    def hurry(self) -> None:
+        """The crawl ends: what is to be read apart does not wait until the one before it is settled."""
+        self._is_hurried = True
+        self._read_next()
 
     def _take(self, *, waits: bool = False) -> None:
         """Takes what the kernel has read."""
@@ -158,7 +182,7 @@ class ReaderThreads:
             if is_read and found is None and waiting.is_large and not self._is_virtual:
                 self._waiting.remove(waiting)
                 self._held_bytes -= len(waiting.answer.response.body)
-                self._read_apart(waiting.answer)
+                self._put_apart(waiting.answer)
             else:
                 with suppress(Exception):
                     self._complete(waiting, PreparedPage(waiting.body, *digests), is_read, found, members)
@@ -189,6 +213,7 @@ class ReaderThreads:
         self._waiting.clear()
         self._with_kernel.clear()
         self._apart.clear()
+        self._reading = None
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._threads is not None:
             self._loop.remove_reader(self._threads.fileno())

@@ -15,6 +15,7 @@ import asyncio
 import resource
 import select
 import ssl
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -301,7 +302,9 @@ class CurlDownloader:
     def _end(self, transfer: Transfer, response: Response) -> None:
         del self._active[transfer.curl]
         self._driver.remove(transfer.curl)
-        self._flow.leave(transfer, transfer.body_bytes)
+        self._flow.leave(transfer)
+        if self._flow.counted_bytes(transfer.body_bytes):
+            weakref.finalize(response, self._let_go_soon, transfer.body_bytes).atexit = False
         self._received_bytes += transfer.body_bytes
         self._connections_opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
         done = transfer.done
@@ -313,6 +316,16 @@ class CurlDownloader:
         if self._flow.held:
             self._plan_turn()
         self._tell(done, response)
+
+    def _let_go_soon(self, body_bytes: int) -> None:
+        """Called when a response with a large body is gone, by whichever thread had it last."""
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self._let_go, body_bytes)
+
+    def _let_go(self, body_bytes: int) -> None:
+        self._flow.let_go(body_bytes)
+        if self._flow.held:
+            self._plan_turn()
 
     def _tell(self, done: DoneCallback, response: Response) -> None:
         self._ended += 1

@@ -124,8 +124,8 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one transfer, and of all of them together.
 
     There are four clocks, since none alone is a limit: until connected, from there to the first byte, between any two
-    bytes, and for the whole. `in_flight_bytes` is shared by the bodies of all unfinished transfers; beyond it they
-    pause.
+    bytes, and for the whole. `in_flight_bytes` is shared by all large bodies that are on their way or not read yet;
+    beyond it their transfers pause.
     """
 
     connect_s: float = 10.0
@@ -134,12 +134,12 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     total_s: float = 120.0
     body_bytes: int = 10_000_000
     header_bytes: int = 256 * 1024
-    in_flight_bytes: int = 256_000_000
+    in_flight_bytes: int = 32_000_000
     bandwidth_bytes_s: float | None = None
 
 
 class DownloaderStats(msgspec.Struct, frozen=True):
-    """Counts of what is under way now (the first three), and of all since the start."""
+    """Counts of what is under way now (the first three; of bodies the large ones), and of all since the start."""
 
     active: int
     paused: int

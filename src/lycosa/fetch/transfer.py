@@ -3,10 +3,12 @@
 A handle is used for one request after the other; it is set up once and only told what differs (a reset and a full set
 of options cost 5 to 10 µs more a request). Its callbacks run inside libcurl: they never raise, and stop a transfer by
 their return value, with the reason noted first.
-`FlowControl` bounds the body bytes of all transfers together, and the bandwidth; transfers beyond it pause. Invariants:
-bytes in flight stay below the cap as long as no transfer has a larger limit than the usual one; there is no standstill,
-because a few transfers, the first to need it, are favoured and may always go on to their own limit; held transfers go
-on in the order they were held, one piece each, so bandwidth is shared evenly. Called by `fetch.curl`.
+`FlowControl` bounds the bytes of large bodies, of all transfers together, and the bandwidth; transfers beyond it pause.
+Bodies count until nobody has them any more: where whoever reads them cannot keep up, fewer come in. Small bodies are
+never held for memory, so that large ones that drip cannot stop them. Invariants: bytes in flight stay below the cap as
+long as no transfer has a larger limit than the usual one; there is no standstill, because a few transfers, the first to
+need it, are favoured and may always go on to their own limit; held transfers go on in the order they were held, one
+piece each, so bandwidth is shared evenly. Called by `fetch.curl`.
 """
 
 import re
@@ -34,7 +36,13 @@ from lycosa.records import Failure, PrivateParts, Request, Response, Truncation
 
 # Transfers that may go on while all others wait for memory. More than one, so that a slow server among them does not
 # hold up the rest; their limits are kept free below the cap.
-FAVOURED = 4
+FAVOURED = 2
+# A body is small up to this share of the cap.
+SMALL_SHARE = 0.005
+# Large bodies that have come and are not read yet may have this share of the cap; beyond it no others come in, unless
+# nobody lets one go for so long: what is read may need what is held.
+UNREAD_SHARE = 0.15
+STUCK_S = 5.0
 # Unused bandwidth is saved up for this long: a burst after a pause stays small.
 BURST_S = 0.2
 
@@ -43,6 +51,7 @@ class Holdable(Protocol):
     """A transfer that can be held. `go_on` may ask `admit` again, and be held again."""
 
     is_paused: bool
+    body_bytes: int  # so much has come
 
     def go_on(self) -> None: ...
 
@@ -62,14 +71,16 @@ class FlowControl:
     ) -> None:
         self._plan_turn = plan_turn
         self._full_bytes = max(in_flight_bytes - FAVOURED * body_bytes, in_flight_bytes // 2)
+        self._small_bytes, self._unread_most_bytes = SMALL_SHARE * in_flight_bytes, UNREAD_SHARE * in_flight_bytes
         self._rate_bytes_s = bandwidth_bytes_s
         self._credit_bytes = bandwidth_bytes_s * BURST_S if bandwidth_bytes_s else 0.0
         self._credited_s = now_s
         self._held: deque[Holdable] = deque()
-        self._held_favoured: deque[Holdable] = deque()  # for bandwidth only; memory is theirs
+        self._held_favoured: deque[Holdable] = deque()  # for bandwidth, or while nobody reads
         self._favoured: set[Holdable] = set()
         self._next: Holdable | None = None
-        self.in_flight_bytes = 0
+        self.in_flight_bytes = self.unread_bytes = 0  # of large bodies
+        self._has_moved, self._moved_s, self._is_stuck = True, now_s, False
 
     @property
     def held(self) -> int:
@@ -80,22 +91,37 @@ class FlowControl:
         if self._rate_bytes_s is not None and transfer is not self._next:
             return self._hold(transfer)  # every piece waits for its turn
         self._next = None
-        if self.in_flight_bytes + size_bytes > self._full_bytes and transfer not in self._favoured:
+        grown_bytes = self.counted_bytes(transfer.body_bytes + size_bytes) - self.counted_bytes(transfer.body_bytes)
+        if grown_bytes and self._is_behind:
+            return self._hold(transfer)
+        if grown_bytes and transfer not in self._favoured and not self._has_memory(grown_bytes):
             if len(self._favoured) >= FAVOURED:
                 return self._hold(transfer)
             self._favoured.add(transfer)
         if self._rate_bytes_s is not None:
             self._credit_bytes -= size_bytes
-        self.in_flight_bytes += size_bytes
+        self.in_flight_bytes += grown_bytes
         return True
 
-    def leave(self, transfer: Holdable, size_bytes: int) -> None:
-        """A transfer has ended: the bytes that it held are free."""
-        self.in_flight_bytes -= size_bytes
+    def counted_bytes(self, body_bytes: int) -> int:
+        """How much a body of this size counts: nothing while it is small."""
+        return body_bytes if body_bytes > self._small_bytes else 0
+
+    def leave(self, transfer: Holdable) -> None:
+        """A transfer has ended; its body is still to be read."""
+        counted_bytes = self.counted_bytes(transfer.body_bytes)
+        self.in_flight_bytes -= counted_bytes
+        self.unread_bytes += counted_bytes
         if transfer.is_paused:
             self._queue_of(transfer).remove(transfer)
             transfer.is_paused = False
         self._favoured.discard(transfer)
+        self._has_moved, self._is_stuck = True, False
+
+    def let_go(self, body_bytes: int) -> None:
+        """Nobody has the body of a transfer that has ended any more."""
+        self.unread_bytes -= self.counted_bytes(body_bytes)
+        self._has_moved, self._is_stuck = True, False
 
     def turn(self, now_s: float) -> None:
         """Time has passed or bytes were freed: held transfers go on, each at most once, while there is room."""
@@ -103,6 +129,9 @@ class FlowControl:
             earned = (now_s - self._credited_s) * self._rate_bytes_s
             self._credit_bytes = min(self._credit_bytes + earned, self._rate_bytes_s * BURST_S)
             self._credited_s = now_s
+        if self._has_moved:
+            self._has_moved, self._moved_s = False, now_s
+        self._is_stuck = now_s - self._moved_s > STUCK_S
         for queue in (self._held_favoured, self._held):
             for _ in range(len(queue)):
                 if not queue or not self._has_room(is_favoured=queue is self._held_favoured):
@@ -114,9 +143,18 @@ class FlowControl:
         self._next = None
 
     def _has_room(self, *, is_favoured: bool) -> bool:
-        if self._rate_bytes_s is not None and self._credit_bytes <= 0:
+        if self._rate_bytes_s is not None:
+            return self._credit_bytes > 0  # small ones are among those held
+        if self._is_behind:
             return False
-        return is_favoured or len(self._favoured) < FAVOURED or self.in_flight_bytes < self._full_bytes
+        return is_favoured or len(self._favoured) < FAVOURED or self._has_memory(1)
+
+    @property
+    def _is_behind(self) -> bool:
+        return self.unread_bytes > self._unread_most_bytes and not self._is_stuck
+
+    def _has_memory(self, size_bytes: int) -> bool:
+        return self.in_flight_bytes + self.unread_bytes + size_bytes <= self._full_bytes
 
     def _hold(self, transfer: Holdable) -> bool:
         transfer.is_paused = True
@@ -207,6 +245,7 @@ class Transfer:
         self.curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        self.done: DoneCallback = _tell_nobody
         # what the handle was told last
         self._headers: object = None
         self._pin = ""
@@ -238,8 +277,9 @@ class Transfer:
         self._detail = ""
 
     def let_go(self) -> None:
-        """Its answer has been told: a handle that waits for another request holds no body."""
+        """Its answer has been told: a handle that waits for another request holds no body, nor who was told of it."""
         self._clear()
+        self.done = _tell_nobody
 
     def begin(self, request: Request, done: DoneCallback) -> None:
         """Takes on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
@@ -480,6 +520,10 @@ class Transfer:
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return Failure.CONNECT_TIMEOUT if self._phase is Phase.CONNECTING else Failure.TOTAL_TIMEOUT
         return _FAILURES.get(code, Failure.PROTOCOL)
+
+
+def _tell_nobody(_: Response) -> None:
+    """Stands for whoever waits for an answer where nobody does."""
 
 
 def pin_of(address: str, port: int) -> str:
