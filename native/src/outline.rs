@@ -24,6 +24,10 @@ const CELL_CHARS: usize = 1_000;
 /// A longer id is a heading, in short.
 const MOST_ID_WORDS: usize = 3;
 const CELL_END: u8 = 5;
+/// Of a document for each item in its outline, about.
+const ITEM_BYTES: usize = 32;
+/// Attributes of which is remembered what they say, by their lengths.
+const JUDGED: usize = 32;
 
 /// Roles of what is not for reading.
 const ROLES: [&str; 13] = [
@@ -48,6 +52,23 @@ enum LeftOut {
     Hidden,
     Rule,
     Word,
+}
+
+/// What the attributes of a block say of it.
+#[derive(Clone, Copy, Default)]
+enum Said {
+    #[default]
+    Nothing,
+    Main,
+    LeftOut(LeftOut),
+}
+
+/// The same for attributes as they are written, since most are those of many blocks.
+#[derive(Clone, Copy, Default)]
+struct Judged {
+    tag: Tag,
+    attributes: Span,
+    said: Said,
 }
 
 /// Where something lies: from its first byte or item to the one behind its last.
@@ -108,6 +129,7 @@ pub struct Outline<'a> {
     articles: Vec<usize>,
     words: Vec<usize>, // nodes that are left out for a word
     lists: Vec<usize>, // long ones, nearly all links
+    judged: [Judged; JUDGED],
     drawings: usize,
     verbatim: usize,
     link: Link,
@@ -216,7 +238,8 @@ impl Sink for Outline<'_> {
     fn text(&mut self, text: &[u8]) {
         self.touches = false;
         let has_gap = std::mem::take(&mut self.has_gap);
-        let text = spaced(text.into()); // a reference may stand for a control
+        let is_written = self.data.as_ptr_range().contains(&text.as_ptr());
+        let text = if is_written { text.into() } else { spaced(text.into()) }; // a reference may stand for a control
         let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
         if has_gap && is_letter(text.first()) && is_letter(self.last.as_ref()) {
             self.push_text(b" "); // the words of two elements are two words
@@ -252,7 +275,8 @@ impl<'a> Outline<'a> {
     /// The outline of a clean document of which nothing is read yet.
     pub fn begun(data: &'a [u8], is_xml: bool, leaves_unshown: bool) -> Outline<'a> {
         let (nodes, open) = (vec![Node::default()], vec![0]);
-        Outline { data, nodes, open, is_xml, leaves_unshown, ..Outline::default() }
+        let (texts, items) = (Vec::with_capacity(data.len() / 2), Vec::with_capacity(data.len() / ITEM_BYTES));
+        Outline { data, nodes, open, texts, items, is_xml, leaves_unshown, ..Outline::default() }
     }
 
     /// The same when all of the document is read.
@@ -359,24 +383,21 @@ impl<'a> Outline<'a> {
         if what & NAMED == 0 || token.list.is_empty() {
             return LeftOut::No;
         }
-        let [role, class, id, style, hidden] = values(token, [b"role", b"class", b"id", b"style", b"hidden"]);
-        let [role, class, id, style] = [role, class, id, style].map(|value| resolved(value.flatten().unwrap_or(b"")));
-        let role = role.to_lowercase();
-        if ROLES.contains(&role.as_str()) {
-            return LeftOut::Rule;
+        let written = token.attributes;
+        let memo = &mut self.judged[written.len() % JUDGED];
+        if (memo.tag, &self.data[memo.attributes.0..memo.attributes.1]) != (tag, written) {
+            let start = written.as_ptr() as usize - self.data.as_ptr() as usize;
+            *memo = Judged { tag, attributes: (start, start + written.len()), said: said_by(token) };
         }
-        // The id of a section is its heading, in short.
-        let has_name =
-            tag != SECTION && words_of(&id).count() <= MOST_ID_WORDS && words_of(&class).all(|w| w != "section");
-        let id = if has_name { id } else { "".into() };
-        if hidden.is_some() || is_unseen(&style.to_lowercase()) || words_of(&class).chain(words_of(&id)).any(is_word) {
-            self.words.push(number);
-            return LeftOut::Word;
+        match memo.said {
+            Said::Main => self.mains.push(number),
+            Said::LeftOut(LeftOut::Word) => self.words.push(number),
+            _ => {}
         }
-        if role == "main" {
-            self.mains.push(number);
+        match memo.said {
+            Said::LeftOut(why) => why,
+            _ => LeftOut::No,
         }
-        LeftOut::No
     }
 
     /// Ends the last open block with such a tag, and what is in it, unless one of the bounds is nearer.
@@ -626,6 +647,32 @@ fn end_line(line: &mut Vec<u8>, out: &mut Vec<u8>) {
     line.clear();
     if out.len() > start {
         out.push(b'\n');
+    }
+}
+
+/// What the attributes of a block say of it.
+fn said_by(token: &StartTag) -> Said {
+    let [role, class, id, style, hidden] = values(token, [b"role", b"class", b"id", b"style", b"hidden"]);
+    let [role, class, id, style] = [role, class, id, style].map(|value| resolved(value.flatten().unwrap_or(b"")));
+    let role = role.to_lowercase();
+    if ROLES.contains(&role.as_str()) {
+        return Said::LeftOut(LeftOut::Rule);
+    }
+    // The id of a section is its heading, in short.
+    let (mut is_section, mut speaks_against) = (token.tag == SECTION, hidden.is_some());
+    for word in words_of(&class) {
+        is_section |= word == "section";
+        speaks_against |= is_word(word);
+    }
+    if !is_section && words_of(&id).count() <= MOST_ID_WORDS {
+        speaks_against |= words_of(&id).any(is_word);
+    }
+    if speaks_against || is_unseen(&style.to_lowercase()) {
+        Said::LeftOut(LeftOut::Word)
+    } else if role == "main" {
+        Said::Main
+    } else {
+        Said::Nothing
     }
 }
 

@@ -36,20 +36,15 @@ pub fn collapsed(text: &str) -> String {
 /// Appends valid text, each run of white space as one space; none at the start of `out` and none after another.
 pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
     if text.is_ascii() {
-        let mut rest = text;
-        while !rest.is_empty() {
-            // Controls that are no white space are rare, and part of a word.
-            let mut word = word_length(rest);
-            while rest.get(word).is_some_and(|&byte| !is_space(byte as char)) {
-                word += 1;
-            }
-            out.extend_from_slice(&rest[..word]);
-            rest = &rest[word..];
-            let spaces = rest.iter().position(|&b| !is_space(b as char)).unwrap_or(rest.len());
+        let mut at = 0;
+        while at < text.len() {
+            let end = at + run_length(&text[at..]);
+            out.extend_from_slice(&text[at..end]);
+            let spaces = text[end..].iter().position(|&b| !is_space(b as char)).unwrap_or(text.len() - end);
             if spaces > 0 {
                 push_space(out);
             }
-            rest = &rest[spaces..];
+            at = end + spaces;
         }
         return;
     }
@@ -59,6 +54,20 @@ pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
         } else {
             out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         }
+    }
+}
+
+/// How many bytes from the beginning are words with one space between them.
+fn run_length(text: &[u8]) -> usize {
+    let mut length = word_length(text);
+    loop {
+        match text.get(length..) {
+            Some([b' ', next, ..]) if length > 0 && *next > b' ' => length += 1,
+            // Controls that are no white space are rare, and part of a word.
+            Some([byte, ..]) if !is_space(*byte as char) => length += 1,
+            _ => return length,
+        }
+        length += word_length(&text[length..]);
     }
 }
 
