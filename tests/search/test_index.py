@@ -17,7 +17,7 @@ from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import covered_by, mark_covered
 from lycosa.graph.index import start_helper
-from lycosa.search.documents import IndexedPage, anchor_document, page_document, schema, words_id
+from lycosa.search.documents import IndexedPage, anchor_document, page_document, schema, summarise_anchors
 from lycosa.search.follower import IndexFollower
 from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written
 from lycosa.search.indexer import CONSUMER, Indexer
@@ -101,7 +101,7 @@ def test_document_whose_deletion_was_lost_is_taken_out_when_all_is_settled(tmp_p
     for number, url, text in ((stays, A, "aardvark"), (goes, B, "badger")):
         page = IndexedPage(number, number, url, 1.0, "text/html", "", "t", text=text)
         writer.add(page_document(page, "xx"))
-        writer.add(anchor_document(page, "xx", "name", words_id("name")))
+        writer.add(anchor_document(page, "xx", *summarise_anchors([("name", 1)])))
     writer.commit(IndexReader.open(tmp_path).covered)
     writer.close()
     assert (found(tmp_path, "aardvark"), found(tmp_path, "badger")) == ([stays], [goes])

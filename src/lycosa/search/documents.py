@@ -37,7 +37,6 @@ from urllib.parse import unquote
 import msgspec
 import tantivy
 import xxhash
-from msgspec.structs import replace
 
 from lycosa.records import Family
 from lycosa.search.identifiers import parts_in
@@ -130,10 +129,11 @@ def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
     words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
-    if len(words) >= _ENOUGH:
-        found = [_TELLING[word] for word in words]
+    found = [_TELLING[word] for word in words]
+    own_words = found.count(own)
+    if len(found) - own_words >= _ENOUGH:  # else no other language has enough
         best = max(STEMMED, key=found.count)
-        enough = max(_ENOUGH, _PLAINLY * max(1, found.count(own))) if own else _ENOUGH
+        enough = max(_ENOUGH, _PLAINLY * max(1, own_words)) if own else _ENOUGH
         if found.count(best) >= enough:
             return best
     if own:
@@ -277,23 +277,20 @@ class IndexedPage(msgspec.Struct, frozen=True):
     simhash: bytes = b""
 
 
-def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> str:
-    """The anchor texts worth knowing, from (text, pages that use it), the most used first."""
-    kept, room = [], ANCHOR_CHARS
+def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> tuple[str, int]:
+    """The anchor texts worth knowing, from (text, pages that use it), the most used first; and a number for the set of
+    their words, 0 for none."""
+    kept, words, room = list[str](), set[str](), ANCHOR_CHARS
     for text, _ in anchors:
         if room <= 0:
             break
-        if _MEANINGLESS.issuperset(split_words(text)):
+        said = split_words(text[:room])
+        if _MEANINGLESS.issuperset(said):
             continue
         kept.append(text[:room])
+        words.update(said)
         room -= len(text)
-    return " \n ".join(kept)
-
-
-def words_id(text: str) -> int:
-    """A number for the set of words in a text; 0 for none."""
-    found = sorted(set(split_words(text)))
-    return xxhash.xxh3_64_intdigest(" ".join(found).encode()) if found else 0
+    return " \n ".join(kept), xxhash.xxh3_64_intdigest(" ".join(sorted(words)).encode()) if words else 0
 
 
 def page_document(page: IndexedPage, language: str) -> tantivy.Document:
@@ -327,7 +324,7 @@ def address_hash(key: bytes) -> int:
 
 
 def anchor_document(page: IndexedPage, language: str, anchors: str, words: int) -> tantivy.Document:
-    """The document of the anchor texts of a page; `words` is their `words_id`."""
+    """The document of the anchor texts of a page, with the number of their words."""
     values: dict[str, Any] = {
         "name": page.file_num,
         "words": words,
@@ -428,15 +425,11 @@ def has_expired(row: PageRow, now_unix: float) -> bool:
 
 def indexed_page(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> IndexedPage:
     """The page as the index takes it; from its row alone where the archive no longer has it."""
-    found = IndexedPage(
-        number, cluster, url, date_of(row), row.essence, row.language, row.title,
-        alike=alike_of(row), simhash=row.simhash,
+    found = read or Readable()
+    return IndexedPage(
+        number, cluster, url, date_of(row), row.essence, row.language, row.title or found.title, found.headings,
+        found.text, alike_of(row), found.canonical, row.simhash,
     )  # fmt: skip
-    if read is None:
-        return found
-    return replace(
-        found, title=row.title or read.title, headings=read.headings, text=read.text, canonical=read.canonical
-    )
 
 
 def alike_of(row: PageRow) -> int:

@@ -41,7 +41,6 @@ from lycosa.search.documents import (
     schema,
     searchable_pages,
     summarise_anchors,
-    words_id,
 )
 from lycosa.store import State
 
@@ -429,8 +428,10 @@ class AnchorUpdater:
         changed, named = [], []
         for number, (cluster, speaks) in pages.items():
             if number in members:
-                anchors = _summary_of([texts[each] for each in (number, *copies.get(cluster, ())) if each in texts])
-                if (now := words_id(anchors)) != words.get(number, 0):
+                anchors, now = _summary_of(
+                    [texts[each] for each in (number, *copies.get(cluster, ())) if each in texts]
+                )
+                if now != words.get(number, 0):
                     changed.append(number)
                     if anchors:
                         page = indexed_page(number, cluster, members[number].url, members[number].row)
@@ -441,7 +442,7 @@ class AnchorUpdater:
         return len(changed)
 
 
-def _summary_of(lists: Sequence[Anchors]) -> str:
+def _summary_of(lists: Sequence[Anchors]) -> tuple[str, int]:
     if len(lists) == 1:
         return summarise_anchors(lists[0])
     counts: dict[str, int] = {}

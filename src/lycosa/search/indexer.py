@@ -42,7 +42,6 @@ from lycosa.search.documents import (
     schema,
     searchable_pages,
     summarise_anchors,
-    words_id,
 )
 from lycosa.search.index import AnchorUpdater, IndexReader, IndexWriter, note_updated
 from lycosa.search.text_log import TextLogReader
@@ -350,8 +349,9 @@ class Indexer:
             sample = f"{page.title} {page.text[:SAMPLE_CHARS]}"
             language = self._languages.language_of(split_url(member.url).host, page.language, sample)
             self.writer.add(page_document(page, language))
-            if words := summarise_anchors(anchors):
-                self.writer.add(anchor_document(page, language, words, words_id(words)))
+            named, words = summarise_anchors(anchors)
+            if named:
+                self.writer.add(anchor_document(page, language, named, words))
         replaced, self._replaced = self._replaced, []
         self.writer.delete("page", replaced)
         self.writer.delete("name", replaced)
