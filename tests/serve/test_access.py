@@ -5,6 +5,7 @@ import pytest
 from tests.serve.client import Client
 
 STEER = {"action": "pause"}
+CHANGING = ("/api/v1/steer", "/api/v1/seeds", "/api/v1/hosts/steer", "/api/v1/recrawl")
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/status", "/metrics", "/static/live.js", "/nothing"])
@@ -59,9 +60,20 @@ def test_cookie_alone_does_not_steer_from_elsewhere(client: Client) -> None:
     assert client.post("/api/v1/steer", STEER, **own).status == 400  # it came through: no crawl is running
 
 
-@pytest.mark.parametrize("path", ["/api/v1/steer", "/api/v1/seeds", "/api/v1/hosts/steer", "/api/v1/recrawl"])
-def test_nothing_is_changed_by_get(path: str, client: Client) -> None:
-    assert client.get(path).status in (404, 405)
+@pytest.mark.parametrize("path", CHANGING)
+def test_nothing_is_changed_without_a_token_from_elsewhere_or_by_get(path: str, client: Client) -> None:
+    cookie = client.get(f"/?token={client.token}", authorization="").headers["set-cookie"].partition(";")[0]
+    assert client.post(path, {}, authorization="").status == 401
+    assert client.post(path, {}, authorization="", cookie="lycosa=x").status == 401
+    assert client.post(path, {}, host="evil.example").status == 421
+    assert client.post(path, {}, authorization="", cookie=cookie, origin="http://evil.example").status == 403
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        assert client.ask(method, path, {}).status == 405
+
+
+def test_all_that_changes_something_is_refused_so(client: Client) -> None:
+    paths = client.get("/api/v1/openapi.json").facts["paths"]
+    assert {path for path, methods in paths.items() if set(methods) - {"get"}} == set(CHANGING)
 
 
 @pytest.mark.parametrize("path", ["/", "/hosts", "/report", "/api/v1/status", "/nothing"])

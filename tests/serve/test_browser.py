@@ -97,6 +97,22 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
             assert viewer.text(".results li a")
             viewer.open("/report?anew=1")  # takes longer than the page waits for it, or not
             viewer.wait_for_report()
+
+            viewer.open("/settings")
+            viewer.fill("depth", "7")
+            viewer.wait_for("#toast button", "Undo")
+            assert "depth = 7" in (into / "lycosa.toml").read_text()
+            viewer.click("#toast button")
+            viewer.wait_for("#toast", "next run uses these settings")
+            page.wait(lambda: "depth = 7" not in (into / "lycosa.toml").read_text(), PATIENCE_S)
+            assert "depth = 7" not in (into / "lycosa.toml").read_text()
+            viewer.open("/")
+            page.evaluate("document.querySelector('[data-seeds] input').value = 'https://added.example/'")
+            page.evaluate("document.querySelector('[data-seeds]').requestSubmit()")
+            viewer.wait_for("#toast", "1 URL added")
+            assert page.dialogs[-1] == "Crawl these URLs, too?"
+            viewer.open("/log")
+            assert "live page, 127.0.0.1" in viewer.text(".events")
             assert page.problems == []
 
 

@@ -23,6 +23,7 @@ from lycosa.crawl.seams import AnswerConverter, Fetch, OtherShards, Shard
 from lycosa.crawl.stats import (
     FETCHING_SHOWN,
     MOMENT,
+    PAUSED,
     RETRIES_SHOWN,
     SLOWEST_SHOWN,
     TIMELINE,
@@ -346,9 +347,9 @@ class ProgressReporter(CommitParticipant):
 
     def _pace(self, hosts: Sequence[Host], in_flight: int) -> str:
         if self.is_paused:
-            return "paused: it continues when it is resumed"
+            return f"{PAUSED}it continues when it is resumed"
         if failure := self._shard.committer.failure:
-            return f"paused: {failure}; it is tried again every second"
+            return f"{PAUSED}{failure}; it is tried again every second"
         return pace_words(hosts, in_flight=in_flight, transfers=self._shard.settings.transfers, cores=self._cores)
 
     def _busy_cores(self) -> float:

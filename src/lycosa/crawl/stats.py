@@ -192,8 +192,25 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
     retries = nsmallest(RETRIES_SHOWN, (one for part in parts for one in part.retries), key=lambda one: one.in_s)
     fetching = nsmallest(FETCHING_SHOWN, (one for part in parts for one in part.fetching), key=attrgetter("since_unix"))
     queued = [part for part in parts if part.queued or part.in_flight]
-    standing = queued[0].standing if queued and all(part.standing for part in queued) else ""
-    return CrawlStats(**whole, slowest=tuple(slow), retries=tuple(retries), fetching=tuple(fetching), standing=standing)
+    return CrawlStats(
+        **whole,
+        slowest=tuple(slow),
+        retries=tuple(retries),
+        fetching=tuple(fetching),
+        standing=queued[0].standing if queued and all(part.standing for part in queued) else "",
+        pace=_pace_of_shards([part.pace for part in queued]),
+    )
+
+
+PAUSED = "paused: "  # before the reason why nothing is asked
+
+
+def _pace_of_shards(paces: Sequence[str]) -> str:
+    """How many shards crawl at a pace that is set by what; a pause is that of all."""
+    said = Counter(pace if pace.startswith(PAUSED) else pace.partition(": ")[2] or pace for pace in paces if pace)
+    if len(said) == 1 and (why := next(iter(said))).startswith(PAUSED):
+        return why
+    return "; ".join(f"{many} of {len(paces)} shards: {why}" for why, many in said.most_common())
 
 
 def count_document(totals: Totals, row: PageRow, sign: int = 1) -> None:

@@ -173,7 +173,7 @@ def pace_sentence(stats: CrawlStats, state: str, *, shards: int, folder: Path) -
     if state == "stopped":
         command = shlex.join(["lycosa", "crawl", "--into", str(folder)])
         return f"No crawl is running; {counted(stats.queued, 'URL')} in the queue: {command} continues."
-    if shards and not stats.standing:
-        return f"{shards} shards crawl side by side; the page Shards says what sets the pace of each."
-    said = in_utc(stats.pace or stats.standing or "it is fetching as fast as answers come")
+    side_by_side = f"{shards} shards crawl side by side; the page Shards says what sets the pace of each"
+    unsaid = side_by_side if shards else "it is fetching as fast as answers come"
+    said = in_utc(stats.pace or stats.standing or unsaid)
     return f"{said[:1].upper()}{said[1:]}."

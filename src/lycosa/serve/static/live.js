@@ -35,7 +35,7 @@ for (const each of all(".says li:not(:has(*)), .says:not(:has(*))")) each.textCo
 
 function toast(words, undo) {
   const box = document.getElementById("toast");
-  box.textContent = words;
+  box.textContent = words.replace(/^[a-z]/, (first) => first.toUpperCase());
   if (undo) { const button = document.createElement("button"); button.textContent = "Undo"; button.onclick = undo; box.append(button); }
   box.hidden = false;
   clearTimeout(toast.timer);
