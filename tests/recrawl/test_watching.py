@@ -91,6 +91,28 @@ def test_recrawl_takes_watched_pages_that_are_due_and_keeps_to_its_budget_otherw
         assert next_due(collection.state) == pytest.approx(BEGIN_S + 0.1 * DAY_S + 3600, abs=60)
 
 
+@pytest.mark.parametrize("limits", [{}, {"pages": 5}])
+def test_recrawl_hears_of_intervals_before_it_looks_for_what_is_due(tmp_path: Path, limits: dict[str, Any]) -> None:
+    """Also where URLs are queued, which a recrawl leaves to the crawl, and where one of them is new."""
+    web, into = SimWeb(SETTINGS), tmp_path / "c"
+    queued = run(web, into, front(web), **limits).stats.queued
+    assert bool(queued) == bool(limits)
+    watch(into, front(web), 3600)
+    watch(into, front(web) + "never-seen", 3600)
+    stats = run(web, into, days=0.1, recrawl=Recrawl(budget=1)).stats
+    assert (stats.run_visits, visit_row(into, front(web)).visits) == (1, 1)
+    assert stats.queued == (queued + 1 if queued else 0)
+
+
+def test_recrawl_of_urls_leaves_watched_pages_that_are_due_alone(tmp_path: Path) -> None:
+    web, into = SimWeb(SETTINGS), tmp_path / "c"
+    run(web, into, front(web))
+    watch(into, front(web), 3600)
+    other = front(web, 1)
+    assert run(web, into, days=0.1, recrawl=Recrawl(urls=(other,))).stats.run_visits == 1
+    assert (visit_row(into, front(web)).visits, visit_row(into, other).visits) == (0, 1)
+
+
 @pytest.mark.slow
 def test_watched_url_that_fails_is_asked_for_again_at_its_interval(tmp_path: Path) -> None:
     web, into = SimWeb(SETTINGS), tmp_path / "c"

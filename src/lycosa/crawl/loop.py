@@ -193,11 +193,12 @@ class Engine:
                 self.events.write("links-caught-up", pages=pages)
             for companion in self._companions:
                 companion.begin()
+            await self.intake.take_in_inbox()
+            self._commit()  # intervals that were set since the last run are there for the sources
             for source in self._sources:
                 await source.begin()
             if not self.frontier.only_due:
                 await self.intake.add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
-                await self.intake.take_in_inbox()
                 readmit_links(self.shard, self._commit)
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
@@ -375,7 +376,7 @@ class Engine:
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
             with self._errors_end_crawl():
-                if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
+                if self.now() >= next_inbox and not self.committer.has_failed:
                     next_inbox = self.now() + INBOX_EVERY_S
                     await self.intake.take_in_inbox()
                 self.orders.obey()

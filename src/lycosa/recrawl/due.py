@@ -63,14 +63,15 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
 
     @property
     def is_exhausted(self) -> bool:
-        return self._is_exhausted
+        is_applying = self._applying is not None and not self._applying.done()
+        return self._is_exhausted and not (self._has_new_intervals or is_applying)
 
     def __repr__(self) -> str:
         return f"<RevisitFeeder {self._planner!r} allowance={self._allowance:.0f} exhausted={self._is_exhausted}>"
 
     async def begin(self) -> None:
         """Makes the plan and the allowance of this run."""
-        await self._planner.apply_watches()
+        await (self._applying or self._apply_watches())
         last_s = self._planner.plan.made_s
         if self._order is not None and self._order.urls:
             if not last_s:
@@ -298,7 +299,13 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
             self._head = b""
         if self._has_new_intervals:
             self._has_new_intervals = False
-            self._applying = asyncio.get_running_loop().create_task(self._planner.apply_watches())
+            self._applying = asyncio.get_running_loop().create_task(self._apply_watches())
+
+    async def _apply_watches(self) -> None:
+        """Intervals were set: a run that has taken all that was due looks again."""
+        await self._planner.apply_watches()
+        if self._order is not None and not self._order.urls:
+            self._is_exhausted = False
 
     def close(self) -> None:
         for task in (self._planning, self._applying):
