@@ -220,6 +220,7 @@ def test_hosts_reasons_and_changes_are_those_of_the_commands(tmp_path: Path) -> 
     with lycosa.open(tmp_path) as collection:
         assert [host.host for host in collection.hosts()] == [FIRST.rstrip("/")]
         assert collection.why(FIRST).says[0].startswith("done")
+        assert str(collection.why(FIRST)).startswith(f"{FIRST}\n  done")
         assert collection.why(f"{FIRST}x").says[0].startswith("not known")
         changed = collection.changes()
         assert [(change.url, change.kind) for change in changed] == [(FIRST, "text")]
@@ -238,11 +239,13 @@ def test_notebook_shows_what_pages_say_escaped(tmp_path: Path) -> None:
             collection.get(FIRST)._repr_html_(),
             collection.search("solar")._repr_html_(),
             collection._repr_html_(),
+            collection.why(FIRST)._repr_html_(),
         ]
         assert "&lt;script&gt;alert(1)" in shown[0]
         assert "Solar &lt;b&gt;heat" in shown[0]
         assert "1 found" in shown[1]
         assert "127.0.0.1" in shown[2]
+        assert "title: &lt;script&gt;" in shown[3]
         assert not any("<script>" in html or "<b>heat" in html for html in shown)
 
 

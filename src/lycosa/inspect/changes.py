@@ -14,6 +14,7 @@ import msgspec
 from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError
 from lycosa.inspect.why import explain_url
+from lycosa.notebook import html_facts
 from lycosa.records import Family
 from lycosa.recrawl import (
     DAY_S,
@@ -176,6 +177,12 @@ class UrlView(msgspec.Struct, frozen=True):
     codes: CodesView | None = None
     preferences: tuple[str, ...] = ()
     usage: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        return "\n  ".join((self.url, *self.says))
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.url, {"why": "\n".join(self.says)})
 
 
 class HostFreshness(msgspec.Struct, frozen=True):
