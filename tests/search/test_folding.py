@@ -128,6 +128,29 @@ def test_canonical_page_stands_for_its_near_copies_too(tmp_path: Path) -> None:
     assert found.folded == 2
 
 
+def test_pages_from_one_template_with_titles_of_their_own_are_results_of_their_own(tmp_path: Path) -> None:
+    catalogue = {
+        "https://shop.example/oak": html(f"Oak chair. {TEXT}", title="Oak chair"),
+        "https://shop.example/elm": html(f"Elm chair. {TEXT}", title="Elm chair"),
+        "https://mirror.example/oak": html(f"The oak chair. {TEXT}", title="OAK  chair"),
+    }
+
+    found = search(tmp_path / "c", catalogue)
+
+    assert sorted(result.near for result in found.results) == [0, 1]
+    assert {result.url.rpartition("/")[2] for result in found.results} == {"oak", "elm"}
+
+
+def test_near_copy_of_a_later_block_stands_behind_the_lone_page_of_its_title() -> None:
+    folding = Folding(PageSource(lambda numbers: [None for _ in numbers], lambda number: 0))
+    packed = simhash(TEXT)
+    page = FoldMarks(bits=int.from_bytes(packed[:8]), unsure=int.from_bytes(packed[8:]), titled=1)
+
+    assert folding.heads([1, 2], {1: page, 2: page._replace(titled=2)}) == [1, 2]
+    assert folding.heads([3, 4], {3: page, 4: page._replace(titled=3)}) == [4]
+    assert folding.near == {1: [3]}
+
+
 def test_page_near_one_that_is_folded_stands_behind_the_same_result() -> None:
     folding = Folding(PageSource(lambda numbers: [None for _ in numbers], lambda number: 0))
     packed = simhash(TEXT)

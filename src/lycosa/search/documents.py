@@ -1,7 +1,7 @@
 """The documents of the index: their fields, their languages and tokenisers, and what a page becomes in it.
 
-    page   page, cluster, alike, canonical, sketch, bits, unsure, speaks, kind, date · title_L, heads_L, text_L, url,
-           parts · host, site, lang, type                                                            what it says itself
+    page   page, cluster, alike, canonical, sketch, bits, unsure, titled, speaks, kind, date · title_L, heads_L, text_L,
+           url, parts · host, site, lang, type                                                       what it says itself
     name   name, words, date · given_L (the title), calls_L · site, lang, type                       what links call it
     copy   copy, cluster                                                                             its document again
     mark   mark, covered                                                                   how far the feed is covered
@@ -11,8 +11,9 @@ document of their own, where there are some: when a page gets new ones it is a f
 page. Nothing is stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums;
 `cluster` is the same for pages whose documents are equal, and only one of those is a page here, the others are copies;
 `alike` is the same for pages whose main text is, in whatever markup; `canonical` and `sketch` are there where a page
-names a canonical URL, `bits` and `unsure` are its SimHash (`folding`). `speaks` is L as a number, `kind` the kind of
-the document, `parts` the words in identifiers such as getElementById.
+names a canonical URL, `bits` and `unsure` are its SimHash, `titled` is the same for pages with the same title
+(`folding`). `speaks` is L as a number, `kind` the kind of the document, `parts` the words in identifiers such as
+getElementById.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
@@ -54,12 +55,12 @@ from lycosa.web import (
     url_key,
 )
 
-VERSION = 4  # raised when an index of before could no longer be read
+VERSION = 5  # raised when an index of before could no longer be read
 
 LONGEST_TOKEN = 50  # longer ones are data, not words
 NUMBERS = (
-    "page", "name", "copy", "cluster", "alike", "canonical", "sketch", "bits", "unsure", "speaks", "kind", "words",
-    "mark", "covered",
+    "page", "name", "copy", "cluster", "alike", "canonical", "sketch", "bits", "unsure", "titled", "speaks", "kind",
+    "words", "mark", "covered",
 )  # fmt: skip
 KEYS = ("page", "name", "copy", "cluster", "mark")
 TERMS = ("host", "site", "lang", "type")
@@ -313,6 +314,7 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
         values["parts"] = texts.parts
     if page.simhash:
         values |= {"bits": int.from_bytes(page.simhash[:8]), "unsure": int.from_bytes(page.simhash[8:])}
+        values["titled"] = xxhash.xxh3_64_intdigest(" ".join(page.title.casefold().split()).encode("utf-8", "replace"))
     if page.canonical:
         values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": text_sketch(page.text)}
     return tantivy.Document.from_dict(values, schema())

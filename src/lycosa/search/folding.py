@@ -2,7 +2,8 @@
 
     alike       its main text is that of a better result, in whatever markup
     canonical   it names the result as its canonical URL, or the same URL as the result does, and speaks of the same
-    near        its text is nearly that of a better result, as `lycosa duplicates` clusters pages
+    near        its text is nearly that of a better result, as `lycosa duplicates` clusters pages, and so is its title:
+                pages made from one template, each about something else, are results of their own
 
 The canonical page stands for the others where the query finds it, and takes the place of the best of them. A page is
 believed only where its text resembles that of the page it is folded under: sites that name their home page on every
@@ -34,6 +35,7 @@ class FoldMarks(NamedTuple):
     sketch: int = 0
     bits: int = 0
     unsure: int = 0
+    titled: int = 0
 
 
 class PageSource(NamedTuple):
@@ -54,7 +56,8 @@ class Folding:
         self.near: dict[int, list[int]] = {}
         self._marks: dict[int, FoldMarks] = {}  # of the results
         self._by_text: dict[int, int] = {}
-        self._groups = NearGroups()
+        self._groups: dict[int, NearGroups] = {}  # by titles that several pages have
+        self._lone: dict[int, list[tuple[int, int, int]]] = {}  # number and SimHash of the pages with other titles
         self._heads: dict[int, int] = {}  # of the pages that are folded
         self._by_address: dict[int, list[int]] = {}
         self._addresses: dict[int, int] = {}  # the canonical URL of a page, or its own; empty until a page names one
@@ -72,10 +75,25 @@ class Folding:
         canonical = self._canonical_pages(ordered, marks)
         named = ((canonical.get(marks[number].canonical, number), number) for number in ordered)
         pages = list(dict.fromkeys(each for both in named for each in both))
-        compared = [number for number in pages if marks[number].unsure]
-        hashes = np.array([(marks[number].bits, marks[number].unsure) for number in compared], np.uint64)
-        near = self._groups.join(compared, hashes.reshape(-1, 2))
+        near = self._near(pages, marks)
         return [number for number in pages if not self._fold(number, marks[number], near.get(number))]
+
+    def _near(self, numbers: Sequence[int], marks: Mapping[int, FoldMarks]) -> dict[int, int]:
+        """The first page with nearly the text of each of these that has one, among those with the same title."""
+        titled: dict[int, list[tuple[int, int, int]]] = {}
+        for number in numbers:
+            if marks[number].unsure:
+                page = (number, marks[number].bits, marks[number].unsure)
+                titled.setdefault(marks[number].titled, []).append(page)
+        near: dict[int, int] = {}
+        for title, new in titled.items():
+            pages = self._lone.pop(title, []) + new
+            if len(pages) == 1 and title not in self._groups:
+                self._lone[title] = pages
+                continue
+            hashes = np.array([rest for _, *rest in pages], np.uint64)
+            near |= self._groups.setdefault(title, NearGroups()).join([number for number, *_ in pages], hashes)
+        return near
 
     def _canonical_pages(self, numbers: Sequence[int], marks: Mapping[int, FoldMarks]) -> dict[int, int]:
         """The pages of a block by their URLs, without those that name another; nothing until a page names one."""
