@@ -168,6 +168,15 @@ def test_words_of_two_elements_are_two_words_and_punctuation_clings() -> None:
     )
 
 
+def test_white_space_behind_a_block_counts_where_no_block_follows() -> None:
+    assert read("<main>a<b><form></form>\n</b>b.").text == "a b."
+    assert read("<main>a<form></form>\n</dd>b.").text == "a b."
+
+
+def test_ends_of_code_that_close_nothing_leave_the_code_around_them_as_it_is() -> None:
+    assert read("<main><pre></code></pre><pre><pre>word</code><b>more").text == "wordmore"
+
+
 def test_headers_and_footers_of_docbook_are_navigation() -> None:
     bar = "<table><tr><td><a href=p>Prev</a><td>Chapter<tr><td>x<td>y</table>"
     assert words(f"<div class=navheader>{bar}</div><p>{FILLER}</p><div class=navfooter>{bar}</div>") == FILLER.strip()

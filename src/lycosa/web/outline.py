@@ -192,7 +192,8 @@ class Outline:
             elif piece.isspace() and piece.isascii():
                 last, has_gap, touches = " ", False, False
                 # Between two blocks it is nothing, unless they stand in code.
-                if self._pres or (items and type(items[-1]) not in _BORDERS):
+                is_between = not items or type(items[-1]) in _BORDERS
+                if self._pres or not (is_between and self._has_border(name, known_kind(name))):
                     add(piece)
             else:
                 text = resolve(piece) if "&" in piece else piece
@@ -246,6 +247,10 @@ class Outline:
                 add(RULER if tag == "hr" else BREAK)
             else:
                 self._note_head(tag, attributes)
+
+    def _has_border(self, tag: str | None, kind: int | None) -> bool:
+        """Does a tag surely begin or end a block?"""
+        return tag is not None and (kind == _START or (kind == _END and self._open[-1].tag == tag[1:]))
 
     def _note_head(self, name: str, attributes: str) -> None:
         """Notes the base and the canonical URL, the first of each."""
@@ -366,7 +371,7 @@ class Outline:
         tag = node.tag
         if tag == "pre":
             self._pres -= 1
-            self._verbatim -= 1
+            self._verbatim = max(0, self._verbatim - 1)  # an end of code in it may have been counted
         elif tag == "listing":
             self._pres -= 1
         elif tag == "svg":
