@@ -211,6 +211,22 @@ def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_settle
     assert [each.lease.url[-1] for each in handed_on] == ["0", "1", "2"]
 
 
+def test_packed_body_that_is_not_held_is_decoded_again_and_keeps_its_size() -> None:
+    packed = Response("http://h/", body=gzip.compress(LONG), headers=PACKED)
+    reader = PageReader(CrawlSettings())
+    prepared = reader.digests(packed)
+    prepared.hold_packed(packed, reader.max_decoded_bytes)
+
+    assert prepared.held_body == b""
+    assert prepared.size_bytes == len(LONG)
+    assert prepared.body == LONG
+
+    plain = Response("http://h/", body=LONG)
+    prepared = reader.digests(plain)
+    prepared.hold_packed(plain, reader.max_decoded_bytes)
+    assert prepared.held_body is LONG
+
+
 @needs_kernel
 def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:

@@ -173,13 +173,18 @@ class PageKeeper:
             made = HttpExchange([], prepared.payload_sha1, answer.fetched_s)
             return self._store(lease, response, prepared, made, is_known=False)
         first = self.documents.first_with(prepared.fingerprint)
-        if first is not None and prepared.body and first.key != url_key(lease.url) and first.digest == prepared.digest:
+        if (
+            first is not None
+            and prepared.size_bytes
+            and first.key != url_key(lease.url)
+            and first.digest == prepared.digest
+        ):
             if (original := self.documents.page(first.key)) is not None:
                 return self._copy(answer, request, prepared, first.key, original)
             first = None  # its host belongs to another shard by now
         self._reader.analyse(response, prepared)
         if prepared.is_cut:
-            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(prepared.body))
+            self._shard.events.write("page-cut", url=lease.url, size_bytes=prepared.size_bytes)
         made = self._records(answer, request, prepared)
         return self._store(lease, response, prepared, made, is_known=first is not None)
 
@@ -336,7 +341,7 @@ class PageKeeper:
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
             volatile=page.is_volatile,
-            document_bytes=len(prepared.body),
+            document_bytes=prepared.size_bytes,
             content=prepared.content,
             fields=_fields(prepared),
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,

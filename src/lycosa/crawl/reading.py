@@ -213,9 +213,10 @@ class PreparedPage(msgspec.Struct):
     """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
     `joined` says where the hrefs of `links` lead; `content` digests the main content, where no body is kept that it
     could be made from; `records` are those of the exchange, where they are made already. `is_cut`: not all of it was
-    analysed, or not all of its links are here. `verdict` is that of the pipelines, once they have seen it."""
+    analysed, or not all of its links are here. `verdict` is that of the pipelines, once they have seen it. `packed` is
+    what a body that is not held is decoded from again: the answer, the cap, and the size that it then has."""
 
-    body: bytes
+    held_body: bytes
     fingerprint: int
     payload_sha1: bytes
     digest: bytes
@@ -227,6 +228,20 @@ class PreparedPage(msgspec.Struct):
     records: HttpExchange | None = None
     is_cut: bool = False
     verdict: PageVerdict | None = None
+    packed: tuple[Response, int, int] | None = None
+
+    @property
+    def body(self) -> bytes:
+        return self.held_body if self.packed is None else decoded_body(*self.packed[:2])
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.held_body) if self.packed is None else self.packed[2]
+
+    def hold_packed(self, response: Response, cap_bytes: int) -> None:
+        """Lets the body of the answer go where it is another one than came: it may be a thousand times larger."""
+        if self.packed is None and response.headers.get("content-encoding"):
+            self.held_body, self.packed = b"", (response, cap_bytes, len(self.held_body))
 
     @property
     def is_large(self) -> bool:
