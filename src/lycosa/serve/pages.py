@@ -78,9 +78,14 @@ def next_request(host: HostView) -> Markup:
     """When a host may be asked again: at a time, at once, or not at all."""
     if host.gave_up or not (host.queued or host.requests):
         return Markup("–")
-    if host.next_s <= time.time():
+    return moment(host.next_s)
+
+
+def moment(unix_s: float) -> Markup:
+    """When something comes that waits for a time: then, or now where that has passed."""
+    if unix_s <= time.time():
         return Markup("now")
-    return Markup('<time datetime="{}">{}</time>').format(format_timestamp(host.next_s), time_text(host.next_s))
+    return Markup('<time datetime="{}">{}</time>').format(format_timestamp(unix_s), time_text(unix_s))
 
 
 def folder_name(prefix: str) -> str:
@@ -135,6 +140,7 @@ class PageRenderer:
             marked=marked_parts,
             stamp=format_capture_time,
             next_request=next_request,
+            moment=moment,
             wait_reason=lambda host: host.waits.partition(": ")[2],
             link=link_to,
             name=source.path.resolve().name,
