@@ -55,7 +55,7 @@ class Browser:
         self.requests: list[str] = []
         self.problems: list[str] = []
         self.dialogs: list[str] = []
-        self.loaded = 0
+        self._loaded = set[str]()  # documents that are there, with all that they need
         self._sessions: dict[str, str] = {}  # of the page and of each frame with a process of its own: its URL
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._page = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -65,6 +65,7 @@ class Browser:
         self._sessions[session] = ""
         for method in ("Page.enable", "Network.enable", "Runtime.enable", "Log.enable"):
             self._send(method, session)
+        self._send("Page.setLifecycleEventsEnabled", session, enabled=True)
         self._send("Target.setAutoAttach", session, autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         self._send("Runtime.runIfWaitingForDebugger", session)
 
@@ -122,14 +123,13 @@ class Browser:
         elif method == "Page.javascriptDialogOpening":
             self.dialogs.append(params["message"])
             self._send("Page.handleJavaScriptDialog", message.get("sessionId", ""), accept=True)
-        elif method == "Page.loadEventFired":
-            self.loaded += 1
+        elif method == "Page.lifecycleEvent" and params["name"] == "load":
+            self._loaded.add(params["loaderId"])
 
     def open(self, url: str, *, settle_s: float = 0.5) -> None:
         """Goes to a URL, and waits until it is loaded and nothing more is asked for."""
-        before = self.loaded
-        self.call("Page.navigate", self._page, url=url)
-        self.wait(lambda: self.loaded > before, ANSWER_S)
+        document = self.call("Page.navigate", self._page, url=url).get("loaderId")  # none within the same document
+        self.wait(lambda: document is None or document in self._loaded, ANSWER_S)
         self.settle(settle_s)
 
     def settle(self, seconds: float = 0.5) -> None:

@@ -107,6 +107,8 @@ def test_robots_delay_and_the_limit_of_pages_hold(tmp_path: Path) -> None:
 
 WAYS_OUT = """
 <link rel=preconnect href="OTHER"><link rel=dns-prefetch href="OTHER"><link rel=prefetch href="OTHER/prefetch">
+<link rel=preconnect href="http://10.9.9.2:81"><link rel=dns-prefetch href="http://name.test">
+<script type=speculationrules>{"prefetch": [{"urls": ["/ahead"]}], "prerender": [{"urls": ["/ahead-too"]}]}</script>
 <img src="OTHER/image.png"><iframe src="OTHER/frame.html"></iframe><video src="OTHER/video.mp4" autoplay></video>
 <script>
 const tries = [
@@ -117,8 +119,11 @@ const tries = [
   () => new EventSource("OTHER/events"), () => window.open("OTHER/popup"),
   () => navigator.serviceWorker.register("/worker.js"), () => new Worker("/worker.js"),
   () => new SharedWorker("/worker.js"),
-  () => new WebTransport("OTHER/transport".replace("http:", "https:")),
-  () => { const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:STUN"}]});
+  () => new WebTransport("OTHER/transport".replace("http:", "https:")), () => new WebTransport("https://10.9.9.2:443/"),
+  () => new WebSocket("ws://10.9.9.2:82/"),
+  () => { const peer = new RTCPeerConnection(
+            {iceServers: [{urls: "stun:127.0.0.1:STUN"}, {urls: "stun:10.9.9.2:3478"},
+                          {urls: "turn:10.9.9.2:3478?transport=tcp", username: "x", credential: "x"}]});
           peer.createDataChannel("x"); peer.createOffer().then(offer => peer.setLocalDescription(offer)); },
   () => { const form = document.createElement("form"); form.method = "post"; form.action = "OTHER/form";
           form.target = "_blank"; document.body.append(form); form.submit(); },
@@ -128,10 +133,16 @@ for (const one of tries) { try { Promise.resolve(one()).catch(() => 0); } catch 
 </script>
 """
 WORKER = 'fetch("OTHER/by-worker", {mode: "no-cors"}).catch(() => 0); self.onfetch = () => 0;'
-# Sees every packet on the loopback interface of a network namespace that has no other, and runs the crawl there.
+# Runs the crawl in a network namespace and sees every packet there. Beside loopback it has an interface that leads
+# nowhere, where the system has such: with loopback alone WebRTC, for one, does not even try.
 INSIDE = """
-import json, socket, subprocess, sys, threading
+import json, pathlib, socket, subprocess, sys, threading
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+pathlib.Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")  # it would speak by itself
+for words in ("link add out type veth peer name beyond", "addr add 10.9.9.1/24 dev out", "link set out up",
+              "link set beyond up", "route add default via 10.9.9.2 dev out",
+              "neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev out"):
+    subprocess.run(["ip", *words.split()], check=False, stderr=subprocess.DEVNULL)
 seen = set()
 packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(0x0003))
 def look():

@@ -177,13 +177,15 @@ class Intake:
                 self._commit()
                 await asyncio.sleep(0)
 
-    async def take_in_inbox(self) -> None:
-        """Takes in what was left in the inbox since the last look."""
-        committer = self._shard.committer
+    async def take_in_inbox(self) -> bool:
+        """Takes in what was left in the inbox since the last look; returns whether there was anything."""
+        committer, has_taken = self._shard.committer, False
         for added in self._inbox.take():
+            has_taken = True
             await self.add_all([one.url for one in added])
             if not committer.has_failed and set_intervals(committer.batch, added):
                 for source in self._sources:
                     source.intervals_set()
             if committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
+        return has_taken

@@ -194,8 +194,8 @@ class Engine:
                 self.events.write("links-caught-up", pages=pages)
             for companion in self._companions:
                 companion.begin()
-            await self.intake.take_in_inbox()
-            self._commit()  # intervals that were set since the last run are there for the sources
+            if await self.intake.take_in_inbox():
+                self._commit()  # the sources find the intervals that were set since the last run
             for source in self._sources:
                 await source.begin()
             if not self.frontier.only_due:
