@@ -70,6 +70,7 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
         ("(solar", "not closed"),
         ("solar)", "not opened"),
         ("()", "no words"),
+        ("!!! *", "no letter"),
         ("OR", "no words"),
         ("site: x", "site:example.org"),
         ("title:", "title:solar"),

@@ -87,6 +87,8 @@ def parse_query(text: str) -> AllOf:
     found = _Parser(text.translate(_QUOTES)).whole()
     if not positive(found):
         raise QueryError("the query only says what not to look for: add a word, or site:, lang: or filetype:")
+    if not any(character.isalnum() for character in text):
+        raise QueryError(f'{_short(text)} has no letter or digit: say what to look for, such as solar or "heat pump"')
     return found
 
 
