@@ -4,6 +4,7 @@
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,6 @@ the kill. When the disk is full a
 crawl pauses, says so and tries again every second; after ten tries it ends with exit code 4, and the same command
 goes on when there is room.
 
-While the soak ran it was stopped several times for minutes (SIGSTOP, crawl and server together). A server that is
-stopped notes the end of an answer later than the crawl saw it, and then the next request seems too early. Why its
-memory grew is open.
-
 Exit codes: 0 done, 1 nothing could be fetched, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage,
 130 interrupted (Ctrl-C, SIGTERM).
 """
@@ -64,6 +61,18 @@ def section(result: dict[str, Any]) -> str:
     return "\n".join(lines + _table(["bar", "held"], rows))
 
 
+def kills_together(results: list[dict[str, Any]]) -> str:
+    """What the campaigns of kills with several seeds come to."""
+    points, figures = Counter[str](), Counter[str]()
+    for result in results:
+        points.update({point: count for table in result["tables"] for point, count in table["rows"]})
+        figures.update({name: each["value"] for name, each in result["figures"].items() if not each["unit"]})
+    seeds = ", ".join(str(result["seed"]) for result in results)
+    lines = [f"## Kills of all campaigns, seeds {seeds}", ""]
+    lines += _table(["killed at", "kills"], points.most_common())
+    return "\n".join(lines + _table(["figure", "value"], list(figures.items())))
+
+
 def _verdict(bar: dict[str, Any]) -> str:
     why = bar.get("left_out")
     return "yes" if bar["held"] else f"not measured: {why}" if why else "**no**"
@@ -75,15 +84,13 @@ def _table(columns: list[str], rows: list[Any]) -> list[str]:
     return [lines[0], "|" + "---|" * len(columns), *lines[1:], ""]
 
 
-def main() -> None:
-    files = [
-        path
-        for name in ("chaos", "machine", "fuzz", "hostile-web", "soak")
-        for path in sorted(RESULTS.glob(f"{name}*.json"))
-    ]
-    sections = [section(json.loads(path.read_bytes())) for path in files]
-    PAGE.write_text("\n".join([HEAD, *sections]))
+def page() -> str:
+    found = {
+        name: [json.loads(path.read_bytes()) for path in sorted(RESULTS.glob(f"{name}*.json"))] for name in CAMPAIGNS
+    }
+    sections = [section(result) for results in found.values() for result in results]
+    return "\n".join([HEAD, kills_together(found["chaos"]), *sections])
 
 
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page())
