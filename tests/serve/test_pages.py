@@ -20,6 +20,7 @@ from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import limit_list
 from lycosa.settings import SETTINGS, CrawlSettings, save_settings
 from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, Sent, crawl_site, links
 from tests.serve.client import Client
 from tests.serve.conftest import TOKEN, WEB
 
@@ -334,11 +335,21 @@ def test_points_of_shards_are_added_up() -> None:
     assert [point.pages for point in chart_points(sum_of_timelines([one, two]), most=100)] == [0, 0, 10, 15]
 
 
-def test_search_folds_near_copies_and_links_to_all_of_them(client: Client) -> None:
-    found = client.get("/api/v1/search?q=the&limit=100").facts
-    every = client.get("/api/v1/search?q=the&limit=100&fold=false").facts
+def test_search_folds_near_copies_and_links_to_all_of_them(tmp_path: Path) -> None:
+    text = "The sun shines on roofs, and what it does to houses is told at length. " * 12
+    pages = {
+        FIRST: links("one", "two"),
+        f"{FIRST}one": f"<title>Sun</title><main>{text}</main>",
+        f"{FIRST}two": f"<title>Sun</title><main>{text} Since Monday.</main>",
+    }
+    crawl_site(tmp_path, lambda url: Sent(pages[url], {}) if url in pages else None)
+    source = CollectionSource(tmp_path)
+    searcher = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    found = searcher.get("/api/v1/search?q=sun").facts
+    every = searcher.get("/api/v1/search?q=sun&fold=false").facts
 
-    assert found["folded"] > 0
+    assert found["folded"] == 1
     assert (every["total"], every["folded"]) == (found["total"] + found["folded"], 0)
-    assert f"show {found['folded']} copies as well" in client.get("/search?q=the").text
-    assert "fold copies" in client.get("/search?q=the&fold=false").text
+    assert "show 1 copy as well" in searcher.get("/search?q=sun").text
+    assert "fold copies" in searcher.get("/search?q=sun&fold=false").text
+    source.close()
