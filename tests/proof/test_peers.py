@@ -101,7 +101,7 @@ def test_tarantula_in_short_reports_everything_and_names_who_is_left_out(monkeyp
     )
     result = perform(tarantula.EXPERIMENT, seed=1, quick=True, view=ProgressSteps(io.StringIO()))
     findings = result.findings
-    assert findings.settings["Scrapy"] == "left out: nobody sells it"
+    assert findings.tables[-1].rows == (("Scrapy", "nobody sells it"),)
     assert [row[0] for row in findings.tables[0].rows] == [*tarantula.OURS, tarantula.HERITRIX]
     assert findings.figures["documents beside Heritrix"].value == pytest.approx(9 / 8)
     assert "1.33 × Heritrix's documents does not hold here: 1.12 ×" in findings.remarks[0]
