@@ -96,4 +96,4 @@ def test_shell_says_what_is_wrong_in_a_sentence(tmp_path: Path) -> None:
     assert (said.code, "is no collection" in said.err) == (2, True)
     assert shell("http://127.0.0.1:9/", "css('h1')").code == 2
     said = lycosa("shell")
-    assert (said.code, said.err) == (2, "lycosa: Missing argument 'URL|DIR'.\n")
+    assert (said.code, said.err) == (2, "lycosa: Missing argument 'URL|DIR'; see lycosa shell --help\n")

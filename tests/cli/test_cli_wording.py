@@ -83,3 +83,18 @@ def test_command_alone_shows_its_help_line_by_line(words: tuple[str, ...]) -> No
     alone, asked = lycosa(*words), lycosa(*words, "--help")
     assert (alone.code, alone.err, alone.out) == (0, "", asked.out)
     assert len(alone.out.splitlines()) > 10
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("export", "pages"), "Missing argument 'FORMAT'; see lycosa export --help"),
+        (("urls", "pages", "--limit", "3"), "No such option: --limit; see lycosa urls --help"),
+        (("exprt",), "No such command 'exprt'. Did you mean 'export', 'report'?"),
+        (("nonsense",), "No such command 'nonsense'; see lycosa --help"),
+    ],
+)
+def test_wrong_command_line_is_told_where_it_is_written_how(words: tuple[str, ...], sentence: str) -> None:
+    said = lycosa(*words)
+
+    assert (said.code, said.err) == (2, f"lycosa: {sentence}\n")

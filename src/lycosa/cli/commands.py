@@ -147,8 +147,7 @@ def main() -> NoReturn:
         code = app(prog_name="lycosa", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        sentence = error.format_message().strip()
-        code = _complain(sentence or "see lycosa --help", error.exit_code)
+        code = _complain(_sentence_of(error), error.exit_code)
     except LycosaError as error:
         code = _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -168,6 +167,14 @@ def main() -> NoReturn:
             raise
         code = _without_output(_complain("cannot write the output: no space left", StoreError.exit_code))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence_of(error: typer.TyperException) -> str:
+    """What is wrong with a command line, and where it is said how to write it."""
+    sentence = error.format_message().strip().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "lycosa"
+    return sentence if sentence.endswith("?") else f"{sentence}{'; ' if sentence else ''}see {path} --help"
 
 
 def _without_output(code: int) -> int:
