@@ -20,7 +20,29 @@ _Text = tuple[bytes, tuple[tuple[int, str], ...], str, str, tuple[int, int, int,
 _Readable = tuple[str, str, list[str], str, str, str]
 _Joined = tuple[dict[str, str | None], list[str]]
 _Rules = tuple[bool, bool, int, int]  # images, obeys nofollow, how many links, bytes of a URL
-_Followed = tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]]
+
+class PageLinks:
+    """The links of a page, see `lycosa.web.links.Links`."""
+
+    def __len__(self) -> int: ...
+    def kinds(self) -> bytes: ...
+    def columns(self) -> _Links: ...
+
+class Followed:
+    """The links of a page that are followed, see `lycosa.web.url.FollowedLinks`, with all that is looked up of them."""
+
+    def __len__(self) -> int: ...
+    def counts(self) -> tuple[int, int]:
+        """How many hrefs lead somewhere, and how many are left to the parser of URLs."""
+
+    def row(self) -> bytes:
+        """The packed row, see `lycosa.store.LinkRow`."""
+
+    def columns(self) -> tuple[tuple[str, ...], bytes, tuple[str, ...]]:
+        """Hrefs, kinds and anchors."""
+
+    def joined(self, hrefs: tuple[str, ...]) -> _Joined:
+        """Where its hrefs lead, as from `join_hrefs`."""
 
 def analyse_html(
     body: bytes,
@@ -29,10 +51,10 @@ def analyse_html(
     wants_main: bool = False,
     wants_simhash: bool = False,
     follow: tuple[str, _Rules] | None = None,
-) -> tuple[_Head, _Links, _Text, _Readable | None, bytes, _Followed | None, bool, bool] | None:
+) -> tuple[_Head, PageLinks, _Text, _Readable | None, bytes, Followed | None, bool, bool] | None:
     """What a page says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
-    The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
+    The head is title, description, canonical, language, base href, robots; then come the links;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
     With `wants_main` comes what is for reading, as from `read_readable`, then with `wants_simhash` the SimHash of its
     text. With `follow`, the page's URL and the rules, come the links that are followed, unless the base is odd. Then whether only the beginning
@@ -53,8 +75,8 @@ def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | N
     The hrefs in the list are left to the parser of URLs; in the mapping they hold their places with None.
     """
 
-def follow_links(base: str, columns: _Links, rules: _Rules) -> _Followed | None:
-    """The links that are followed: hrefs, kinds, anchors, then as `join_hrefs`. See `lycosa.web.url.follow_links`."""
+def follow_links(base: str, base_href: str, columns: _Links, rules: _Rules) -> Followed | None:
+    """The links that are followed, see `lycosa.web.url.follow_links`; None as from `join_hrefs`."""
 
 def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
     """See `lycosa.web.document.document_digests`."""
@@ -105,8 +127,8 @@ class RecentUrls:
     """URLs seen a moment ago, see `lycosa.frontier.RecentUrls`: two generations of hashes."""
 
     def __init__(self, generation: int) -> None: ...
-    def unseen(self, urls: list[str]) -> list[str]:
-        """Notes URLs; those that were not among the recent ones are returned, each once."""
+    def unseen(self, urls: list[str] | Followed) -> list[str]:
+        """Notes URLs, also those that the links of a page lead to; those that were not among the recent ones are returned, each once."""
 
 _Columns = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 

@@ -1,5 +1,6 @@
 //! The links of many pages in columns, and the hashes of a page: what the link index and the trap guard keep.
 
+use crate::followed::Followed;
 use crate::seen::Unchanged;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,32 +24,44 @@ struct Link {
 
 /// Distinct texts, found by their hashes, and the number of links that use each.
 #[derive(Default)]
-struct Texts<'py> {
+struct Texts {
     places: HashMap<u64, u32, BuildHasherDefault<Unchanged>>,
-    texts: Vec<(u64, Bound<'py, PyString>)>,
+    hashes: Vec<u64>,
+    ends: Vec<usize>, // in `store`
+    store: Vec<u8>,
     used: Vec<u32>,
 }
 
-impl<'py> Texts<'py> {
-    fn place_of(&mut self, text: &Bound<'py, PyString>) -> PyResult<u32> {
-        let hash = xxh3_64(text.to_str()?.as_bytes());
-        Ok(*self.places.entry(hash).or_insert_with(|| {
-            self.texts.push((hash, text.clone()));
+impl Texts {
+    fn place_of(&mut self, hash: u64, text: &str) -> u32 {
+        *self.places.entry(hash).or_insert_with(|| {
+            self.hashes.push(hash);
+            self.store.extend_from_slice(text.as_bytes());
+            self.ends.push(self.store.len());
             self.used.push(0);
             self.used.len() as u32 - 1
-        }))
+        })
+    }
+
+    fn text(&self, place: usize) -> &[u8] {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.store[start..self.ends[place]]
     }
 
     /// The places of the texts that are used, those used most first.
     fn by_use(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.texts.len()).filter(|&place| self.used[place] > 0).collect();
-        order.sort_unstable_by_key(|&place| (Reverse(self.used[place]), self.texts[place].0));
+        let mut order: Vec<usize> = (0..self.hashes.len()).filter(|&place| self.used[place] > 0).collect();
+        order.sort_unstable_by_key(|&place| (Reverse(self.used[place]), self.hashes[place]));
         order
     }
 }
 
-fn url_number(url: &Bound<'_, PyAny>) -> PyResult<u64> {
-    Ok(xxh3_64(url.cast::<PyString>()?.to_str()?.as_bytes()) >> PLACE_BITS)
+pub fn url_number(url: &str) -> u64 {
+    xxh3_64(url.as_bytes()) >> PLACE_BITS
+}
+
+fn number_of(url: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(url_number(url.cast::<PyString>()?.to_str()?))
 }
 
 /// The links that still count, sorted by pair: of a pair the first if it is minus, the last if it is plus.
@@ -89,23 +102,29 @@ pub fn link_columns<'py>(py: Python<'py>, pages: &Bound<'py, PyList>) -> PyResul
     if sources.len() > 1 << PLACE_BITS {
         return Err(PyValueError::new_err("too many pages for one call"));
     }
-    let (mut links, mut texts, nothing) = (Vec::new(), Texts::default(), PyString::new(py, ""));
+    let (mut links, mut texts) = (Vec::new(), Texts::default());
     for page in pages.iter() {
         let source = sources.binary_search(&page.getattr("file_num")?.extract()?).unwrap_or_default() as u64;
-        let own = url_number(&page.getattr("url")?)?; // a page that points to itself says nothing
-        for url in page.getattr("lost")?.try_iter()? {
-            let (target, text) = (url_number(&url?)?, texts.place_of(&nothing)?);
+        let own = number_of(&page.getattr("url")?)?; // a page that points to itself says nothing
+        let mut add = |target: u64, is_minus, text, kind: u8| {
             if target != own {
-                links.push(Link { pair: target << PLACE_BITS | source, is_minus: true, text, kind: 0 });
+                links.push(Link { pair: target << PLACE_BITS | source, is_minus, text, kind: kind.saturating_sub(1) });
             }
+        };
+        for url in page.getattr("lost")?.try_iter()? {
+            add(number_of(&url?)?, true, texts.place_of(xxh3_64(b""), ""), 0);
+        }
+        if let Ok(found) = page.getattr("kernel")?.cast::<Followed>() {
+            for (keys, kind, words) in found.get().indexed() {
+                add(keys.number, false, texts.place_of(keys.words, words), kind);
+            }
+            continue;
         }
         let (kinds, anchors) = (page.getattr("kinds")?.cast_into::<PyBytes>()?, page.getattr("anchors")?.try_iter()?);
         for ((url, anchor), kind) in page.getattr("urls")?.try_iter()?.zip(anchors).zip(kinds.as_bytes()) {
-            let (target, text) = (url_number(&url?)?, texts.place_of(anchor?.cast()?)?);
-            if target != own {
-                let kind = kind.saturating_sub(1);
-                links.push(Link { pair: target << PLACE_BITS | source, is_minus: false, text, kind });
-            }
+            let (target, anchor) = (number_of(&url?)?, anchor?.cast_into::<PyString>()?);
+            let words = anchor.to_str()?;
+            add(target, false, texts.place_of(xxh3_64(words.as_bytes()), words), *kind);
         }
     }
     let kept = effective(&links);
@@ -118,10 +137,10 @@ pub fn link_columns<'py>(py: Python<'py>, pages: &Bound<'py, PyList>) -> PyResul
         }
         sizes.last_mut().into_iter().for_each(|size| *size += 1);
     }
-    let (order, mut number) = (texts.by_use(), vec![0; texts.texts.len()]);
+    let (order, mut number) = (texts.by_use(), vec![0; texts.hashes.len()]);
     let (mut data, mut lengths) = (Vec::new(), Vec::new());
     for (rank, &place) in order.iter().enumerate() {
-        let text = texts.texts[place].1.to_str()?.as_bytes();
+        let text = texts.text(place);
         number[place] = (rank as u64) << KIND_BITS;
         lengths.push(text.len() as u64);
         data.extend_from_slice(text);
@@ -135,7 +154,7 @@ pub fn link_columns<'py>(py: Python<'py>, pages: &Bound<'py, PyList>) -> PyResul
         flags(py, kept.iter().map(|link| link.is_minus)),
         numbers(py, kept.iter().map(|link| number[link.text as usize] | u64::from(link.kind)))?,
     );
-    let ids = numbers(py, order.iter().map(|&place| texts.texts[place].0))?;
+    let ids = numbers(py, order.iter().map(|&place| texts.hashes[place]))?;
     (columns, (ids, numbers(py, lengths.into_iter())?, PyBytes::new(py, &data))).into_pyobject(py)
 }
 

@@ -4,6 +4,7 @@
 //! builds a tree without this. Every constant and every step is as there, where the reasons are.
 
 use crate::scan::Attributes;
+use crate::seen::Seeded;
 use crate::tags::*;
 use memchr::{memchr, memchr3, memchr_iter};
 use std::collections::HashMap;
@@ -124,9 +125,9 @@ fn attributes_of(after: &[u8]) -> &[u8] {
 
 fn end_of_sane_nesting(body: &[u8]) -> usize {
     let mut known = [0usize; KNOWN]; // open elements by tag
-    let mut others: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut others: HashMap<Vec<u8>, usize, Seeded> = HashMap::default();
     let mut formatting: Vec<Vec<(&[u8], usize)>> = vec![Vec::new(); KNOWN]; // attributes, depth
-    let mut same: HashMap<(Tag, &[u8]), usize> = HashMap::new();
+    let mut same: HashMap<(Tag, &[u8]), usize, Seeded> = HashMap::default();
     let (mut depth, mut drawn, mut opened_again, mut reopened) = (0usize, 0, 0, 0);
     let mut lower: Vec<u8> = Vec::new();
     let mut next = 0; // a tag's name may hold a "<", which begins no other

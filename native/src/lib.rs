@@ -6,6 +6,7 @@ mod columns;
 mod comparable;
 mod digest;
 mod entities;
+mod followed;
 mod gzip;
 mod hazard;
 mod markdown;
@@ -35,21 +36,26 @@ use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 18;
+const CONTRACT: u32 = 19;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.
 const TOGETHER_BYTES: usize = 1 << 20;
 
+/// What was read. What it was read with is let go by the thread that made it.
 struct Read {
-    page: Page,
+    head: (Option<String>, Option<String>, Option<String>, Option<String>, Option<String>),
+    robots: Vec<String>,
+    headings: Vec<(u8, String)>,
+    first: String,
+    last: String,
     links: page::Links,
     visible: Vec<u8>,
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
     readable: Option<Readable>,
     simhash: Vec<u8>,
-    following: Option<url::Following>,
+    followed: Option<followed::Followed>,
     is_cut: bool,
     is_volatile: bool,
 }
@@ -68,11 +74,11 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
     let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
-    let text = match std::str::from_utf8(&body[..length]) {
+    let text = match simdutf8::basic::from_utf8(&body[..length]) {
         Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
         Err(_) => String::from_utf8_lossy(&body[..length]),
     };
-    let mut page = Page::new();
+    let mut page = Page::new(text.len());
     page.comparable = wants_simhash.then(comparable::Comparable::default);
     let (mut tree, mut outline) = (Tree::new(page), None);
     if *wants_main && !is_cut && text.len() < TOGETHER_BYTES && outline::is_clean(text.as_bytes()) {
@@ -90,35 +96,75 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
     let mut page = tree.page;
     let (visible, digest) = page.texts();
     let links = page.links();
-    let following = follow.as_ref().and_then(|(url, rules)| {
-        let base = url::base_of(url, page.base_href.as_deref())?;
-        Some(url::Following::of(&links.columns(), &url::Base::new(&base)?, *rules))
+    let followed = follow.as_ref().and_then(|(url, rules)| {
+        let (base_href, columns) = (page.base_href.as_deref(), links.columns());
+        let base = url::base_of(url, base_href)?;
+        Some(followed::Followed::of(&columns, &url::Base::new(&base)?, base_href.unwrap_or(""), *rules))
     });
-    let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
+    let codes = text::codes(simdutf8::basic::from_utf8(&visible).unwrap_or(""));
     let simhash = page.simhash();
-    Some(Read { page, links, visible, codes, digest, readable, simhash, following, is_cut, is_volatile })
+    let language = page.language();
+    let Page { title, description, canonical, base_href, robots, headings, first, last, .. } = page;
+    let head = (title, description, canonical, language, base_href);
+    Some(Read {
+        head,
+        robots,
+        headings,
+        first,
+        last,
+        links,
+        visible,
+        codes,
+        digest,
+        readable,
+        simhash,
+        followed,
+        is_cut,
+        is_volatile,
+    })
 }
 
 impl Read {
     fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-        let page = self.page;
-        let language = page.language();
-        let robots = PyTuple::new(py, page.robots)?;
-        let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
-        let (hrefs, anchors) = (PyTuple::new(py, self.links.hrefs())?, PyTuple::new(py, self.links.anchors())?);
-        let following = self.following.map(|found| found.to_python(&hrefs, &self.links.kinds, &anchors)).transpose()?;
-        let links = (hrefs, PyBytes::new(py, &self.links.kinds), anchors, PyTuple::new(py, self.links.rels())?);
-        let headings = PyTuple::new(py, page.headings)?;
+        let (title, description, canonical, language, base_href) = self.head;
+        let head = (title, description, canonical, language, base_href, PyTuple::new(py, self.robots)?);
+        let links = PageLinks { links: self.links };
+        let headings = PyTuple::new(py, self.headings)?;
         let text = (
             PyBytes::new(py, &self.visible),
             headings,
-            page.first,
-            page.last,
+            self.first,
+            self.last,
             self.codes,
             PyBytes::new(py, &self.digest),
         );
         let (readable, simhash) = (self.readable, PyBytes::new(py, &self.simhash));
-        (head, links, text, readable, simhash, following, self.is_cut, self.is_volatile).into_pyobject(py)
+        (head, links, text, readable, simhash, self.followed, self.is_cut, self.is_volatile).into_pyobject(py)
+    }
+}
+
+/// The links of a page as it has them. Python gets strings of them only where it asks for some.
+#[pyclass(frozen, module = "lycosa_native")]
+struct PageLinks {
+    links: page::Links,
+}
+
+type LinkColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, PyTuple>, Bound<'py, PyTuple>);
+
+#[pymethods]
+impl PageLinks {
+    fn __len__(&self) -> usize {
+        self.links.len()
+    }
+
+    fn kinds<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.links.kinds)
+    }
+
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<LinkColumns<'py>> {
+        let found = self.links.columns();
+        let (hrefs, anchors) = (PyTuple::new(py, found.hrefs)?, PyTuple::new(py, found.anchors)?);
+        Ok((hrefs, PyBytes::new(py, found.kinds), anchors, PyTuple::new(py, found.rels)?))
     }
 }
 
@@ -215,7 +261,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
     module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
-    module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;
+    module.add_function(wrap_pyfunction!(followed::follow_links, module)?)?;
     module.add_function(wrap_pyfunction!(digest::document_digests, module)?)?;
     module.add_class::<warc::MemberWriter>()?;
     module.add_class::<beside::Readers>()

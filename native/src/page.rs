@@ -1,12 +1,13 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
 use crate::comparable::{is_navigation, Comparable};
+use crate::followed::Columns;
 use crate::scan::{resolve, value_of, values, StartTag};
+use crate::seen::Seeded;
 use crate::tags::*;
 use crate::text::{
     self, is_space, owned, owned_whole, push_collapsed, push_space, shortened, strip_html, strip_html_bytes,
 };
-use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use xxhash_rust::xxh3::xxh3_128;
@@ -77,29 +78,17 @@ pub struct Links {
 }
 
 impl Links {
-    fn texts<'a>(&'a self, spans: &'a [Span]) -> impl ExactSizeIterator<Item = &'a str> {
-        spans.iter().map(|span| self.store.get(span.start as usize..span.end as usize).unwrap_or(""))
+    fn texts<'a>(&'a self, spans: &[Span]) -> Vec<&'a str> {
+        spans.iter().map(|span| self.store.get(span.start as usize..span.end as usize).unwrap_or("")).collect()
     }
 
-    pub fn hrefs(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.texts(&self.hrefs)
-    }
-
-    pub fn anchors(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.texts(&self.anchors)
-    }
-
-    pub fn rels(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.texts(&self.rels)
+    pub fn len(&self) -> usize {
+        self.hrefs.len()
     }
 
     pub fn columns(&self) -> Columns<'_> {
-        Columns {
-            hrefs: self.hrefs().collect(),
-            kinds: &self.kinds,
-            anchors: self.anchors().collect(),
-            rels: self.rels().collect(),
-        }
+        let (hrefs, anchors, rels) = (self.texts(&self.hrefs), self.texts(&self.anchors), self.texts(&self.rels));
+        Columns { hrefs, kinds: &self.kinds, anchors, rels }
     }
 }
 
@@ -138,8 +127,20 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn new() -> Page {
-        Page { buffers: vec![Vec::new()], captures: vec![0], images: vec![Vec::new()], ..Page::default() }
+    /// For a document of so many bytes, which most of its texts then have room for from the beginning.
+    pub fn new(size: usize) -> Page {
+        let size = size.min(256 << 10);
+        Page {
+            store: Vec::with_capacity(size / 4),
+            pieces: Vec::with_capacity(size / 2),
+            anchors: Vec::with_capacity(size / 128),
+            first: String::with_capacity(size / 32),
+            last: String::with_capacity(size / 32),
+            buffers: vec![Vec::with_capacity(256)],
+            captures: vec![0],
+            images: vec![Vec::new()],
+            ..Page::default()
+        }
     }
 
     // text
@@ -510,13 +511,18 @@ impl Page {
 struct Collector<'a> {
     store: &'a [u8],
     more: Vec<u8>, // what is to stand behind the store
-    places: HashMap<(&'a [u8], u8), usize>,
+    places: HashMap<(&'a [u8], u8), usize, Seeded>,
     links: Links,
 }
 
 impl<'a> Collector<'a> {
     fn new(store: &'a [u8], most: usize) -> Collector<'a> {
-        Collector { store, more: Vec::new(), places: HashMap::with_capacity(most.min(1024)), links: Links::default() }
+        Collector {
+            store,
+            more: Vec::new(),
+            places: HashMap::with_capacity_and_hasher(most.min(1024), Seeded),
+            links: Links::default(),
+        }
     }
 
     fn text(&self, span: Span) -> &[u8] {

@@ -4,16 +4,16 @@
 //! `lycosa.web.url` says. Whatever could need more of the standard (hosts beyond plain lower-case names, tabs and line
 //! breaks, backslashes, escaped dots) is left to the caller, who asks a whole parser: one truth for what is odd.
 
+use crate::followed::texts_of;
 use crate::page::{KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME, KIND_IMG, KIND_LINK, KIND_REFRESH};
 use crate::text::is_space;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use std::collections::hash_map::{Entry, HashMap};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// Longer text is no link.
 const MAX_INPUT_BYTES: usize = 16_384;
 /// From so many links on other threads may run meanwhile.
-const MANY_LINKS: usize = 1_000;
+pub const MANY_LINKS: usize = 1_000;
 /// Of `<link>`; the other relations are for rendering.
 const FOLLOWED_RELS: [&str; 4] = ["canonical", "alternate", "next", "prev"];
 
@@ -287,7 +287,15 @@ pub fn stem_of(href: &str) -> &str {
 pub struct Rules(bool, bool, usize, usize);
 
 impl Rules {
-    fn follow(self, kind: u8, rel: &str) -> bool {
+    pub fn most(self) -> usize {
+        self.2
+    }
+
+    pub fn max_bytes(self) -> usize {
+        self.3
+    }
+
+    pub fn follow(self, kind: u8, rel: &str) -> bool {
         let Rules(images, obeys_nofollow, ..) = self;
         let has = |word: &str| rel.split(is_space).any(|each| each.eq_ignore_ascii_case(word));
         match kind {
@@ -298,81 +306,6 @@ impl Rules {
             KIND_LINK => !rel.is_empty() && FOLLOWED_RELS.into_iter().any(has),
             _ => false,
         }
-    }
-}
-
-/// The links of a page that are followed, each href once, in the order in which they stand first; and where they lead.
-pub struct Following {
-    rows: Vec<Followed>,
-    urls: Urls,
-}
-
-/// Where in the columns a link stands first and has words first, and how long its href is without fragment.
-struct Followed {
-    place: usize,
-    words: usize,
-    length: usize,
-}
-
-/// Columns of links; see `lycosa.web.links.Links`.
-pub struct Columns<'a> {
-    pub hrefs: Vec<&'a str>,
-    pub kinds: &'a [u8],
-    pub anchors: Vec<&'a str>,
-    pub rels: Vec<&'a str>,
-}
-
-impl Following {
-    pub fn of(links: &Columns, base: &Base, rules: Rules) -> Following {
-        let Rules(.., most, max_bytes) = rules;
-        let many = links.hrefs.len().min(most);
-        let mut rows: Vec<Followed> = Vec::with_capacity(many);
-        let mut places: HashMap<&str, usize> = HashMap::with_capacity(many);
-        let rest = links.anchors.iter().zip(&links.rels);
-        for (place, ((href, &kind), (words, rel))) in links.hrefs.iter().zip(links.kinds).zip(rest).enumerate() {
-            if !rules.follow(kind, rel) {
-                continue;
-            }
-            let stem = stem_of(href);
-            match places.entry(stem) {
-                Entry::Vacant(_) if rows.len() == most => break,
-                Entry::Vacant(entry) => {
-                    entry.insert(rows.len());
-                    rows.push(Followed { place, words: place, length: stem.len() });
-                }
-                Entry::Occupied(entry) => {
-                    let before = &mut rows[*entry.get()];
-                    if links.anchors[before.words].is_empty() && !words.is_empty() {
-                        before.words = place;
-                    }
-                }
-            }
-        }
-        let stems = rows.iter().map(|row| &links.hrefs[row.place][..row.length]);
-        let urls = Urls::join(base, stems, max_bytes);
-        Following { rows, urls }
-    }
-
-    /// Hrefs, kinds, anchors, URLs by href and the odd hrefs, from the columns as Python has them.
-    pub fn to_python<'py>(
-        &self,
-        hrefs: &Bound<'py, PyTuple>,
-        kinds: &[u8],
-        anchors: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let py = hrefs.py();
-        let mut stems = Vec::with_capacity(self.rows.len());
-        let mut words = Vec::with_capacity(self.rows.len());
-        for row in &self.rows {
-            let href = hrefs.get_item(row.place)?;
-            let text: &str = href.extract()?;
-            stems.push(if text.len() == row.length { href } else { PyString::new(py, &text[..row.length]).into_any() });
-            words.push(anchors.get_borrowed_item(row.words)?);
-        }
-        let stems = PyTuple::new(py, stems)?;
-        let kinds: Vec<u8> = self.rows.iter().map(|row| kinds[row.place]).collect();
-        let (found, odd) = self.urls.by_href(&stems)?;
-        (stems, PyBytes::new(py, &kinds), PyTuple::new(py, words)?, found, odd).into_pyobject(py)
     }
 }
 
@@ -415,7 +348,7 @@ impl Urls {
     }
 
     /// By href in their order, without those that lead nowhere; None marks the odd ones, which are listed, too.
-    fn by_href<'py>(&self, hrefs: &Bound<'py, PyTuple>) -> PyResult<ByHref<'py>> {
+    pub fn by_href<'py>(&self, hrefs: &Bound<'py, PyTuple>) -> PyResult<ByHref<'py>> {
         let (found, odd) = (PyDict::new(hrefs.py()), PyList::empty(hrefs.py()));
         for (href, (joined, url)) in hrefs.iter_borrowed().zip(self.iter()) {
             match joined {
@@ -431,7 +364,7 @@ impl Urls {
     }
 }
 
-type ByHref<'py> = (Bound<'py, PyDict>, Bound<'py, PyList>);
+pub type ByHref<'py> = (Bound<'py, PyDict>, Bound<'py, PyList>);
 
 /// Where hrefs lead, see `lycosa.web.url.join_map`; None where the twin has to tell.
 #[pyfunction]
@@ -439,28 +372,4 @@ pub fn join_hrefs<'py>(base: &str, hrefs: Bound<'py, PyTuple>, max_bytes: usize)
     let (Some(base), Some(texts)) = (Base::new(base), texts_of(&hrefs)) else { return Ok(None) };
     let urls = Urls::join(&base, texts.iter().map(|href| stem_of(href)), max_bytes);
     urls.by_href(&hrefs).map(Some)
-}
-
-/// The columns of a page's links: those that are followed, and where they lead. See `lycosa.web.url.follow_links`.
-#[pyfunction]
-pub fn follow_links<'py>(
-    py: Python<'py>,
-    base: &str,
-    columns: (Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, PyTuple>, Bound<'py, PyTuple>),
-    rules: Rules,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let (hrefs, kinds, anchors, rels) = columns;
-    let Some(base) = Base::new(base) else { return Ok(None) };
-    let (Some(texts), Some(words), Some(relations)) = (texts_of(&hrefs), texts_of(&anchors), texts_of(&rels)) else {
-        return Ok(None);
-    };
-    let links = Columns { hrefs: texts, kinds: kinds.as_bytes(), anchors: words, rels: relations };
-    let work = || Following::of(&links, &base, rules);
-    let following = if links.hrefs.len() < MANY_LINKS { work() } else { py.detach(work) };
-    following.to_python(&hrefs, links.kinds, &anchors).map(Some)
-}
-
-/// The texts of strings; None where one of them has half of a surrogate pair.
-fn texts_of<'a>(strings: &'a Bound<'_, PyTuple>) -> Option<Vec<&'a str>> {
-    strings.iter_borrowed().map(|text| FromPyObject::extract(text).ok()).collect()
 }

@@ -16,8 +16,8 @@ from pathlib import Path
 from lycosa.graph import LinkIndexer
 from lycosa.records import Family, Request, Response
 from lycosa.search import QueryError, SearchView, make_index
-from lycosa.store import Batch, CollectionStore, HttpExchange, LinkRow, PageRow, pack_row, response_exchange
-from lycosa.web import document_digest, document_fingerprint, extract_readable, url_key
+from lycosa.store import Batch, CollectionStore, HttpExchange, PageRow, pack_row, response_exchange
+from lycosa.web import FollowedLinks, document_digest, document_fingerprint, extract_readable, url_key
 from proof import Bar, Experiment, Run
 from proof.ground.commands import scratch
 from proof.ground.sites import OPENJDK, POSTGRESQL
@@ -73,8 +73,8 @@ def fill(path: Path, count: int) -> list[str]:
             members += found.members
             hrefs = tuple(dict.fromkeys(map(url_of, targets)))
             anchors = tuple(titles[target] for target in dict.fromkeys(targets))
-            links = LinkRow(hrefs, "", b"\1" * len(hrefs), anchors)
-            linker.page(url, url_key(url), row, links, {href: href for href in hrefs})
+            links = FollowedLinks(hrefs, b"\1" * len(hrefs), anchors, {href: href for href in hrefs})
+            linker.page(url, url_key(url), row, links)
             if len(rows) == COMMIT or number == count - 1:
                 places = collection.warc.append(members)
                 linker.before_commit(batch, is_last=False)

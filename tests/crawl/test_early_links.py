@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,11 @@ def response(body: bytes, **headers: str) -> Response:
     return Response(URL, status=200, headers={"content-type": "text/html", **headers}, body=body)
 
 
-def whole(body: bytes) -> dict[str, str]:
+def whole(body: bytes) -> Mapping[str, str]:
     page = read_page(response(body), body)
     if any("nofollow" in value for value in page.robots):
         return {}
-    return followed_links(page, FOLLOWING, URL)[1]
+    return followed_links(page, FOLLOWING, URL).joined
 
 
 @settings(max_examples=300, deadline=None)

@@ -49,15 +49,15 @@ def test_followed_hrefs_any_links_same_as_judging_one_by_one(
 
     following = LinkRules(agent="x", images=images, obeys_nofollow=obeys_nofollow)
     one_by_one = tuple(f"h{n}" for n, (kind, rel) in enumerate(links) if is_followed(kind, rel))
-    row, joined = followed_links(page_with(links), following, URL)
+    row = followed_links(page_with(links), following, URL)
     assert row.hrefs == one_by_one
-    assert list(joined.items()) == [(href, f"http://a.example/d/{href}") for href in one_by_one]
+    assert list(row.joined.items()) == [(href, f"http://a.example/d/{href}") for href in one_by_one]
 
 
 @pytest.mark.parametrize(("images", "hrefs"), [(False, {"n", "a", "f", "r"}), (True, {"n", "a", "f", "r", "i"})])
 def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
     page = analyse_page(HTML, url="http://a.example/", content_type="text/html")
-    row, _ = followed_links(page, LinkRules(agent="x", images=images), URL)
+    row = followed_links(page, LinkRules(agent="x", images=images), URL)
     assert set(row.hrefs) == hrefs
 
 
@@ -67,7 +67,7 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
 <map><area href='/w' alt=''><area href='/w#a' alt=W></map>"""
     page = analyse_page(html, url="http://a.example/", content_type="text/html")
 
-    row, joined = followed_links(page, LinkRules(agent="x"), URL)
+    row = followed_links(page, LinkRules(agent="x"), URL)
 
     assert dict(zip(row.hrefs, row.anchors, strict=True)) == {
         "/y": "Title of y",
@@ -77,7 +77,7 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
         "/w": "W",
     }
     assert row.kinds == bytes([LinkKind.A] * 4 + [LinkKind.AREA])
-    assert list(joined.values()) == [f"http://a.example/{name}" for name in ("y", "z", "x", "x%20", "w")]
+    assert list(row.joined.values()) == [f"http://a.example/{name}" for name in ("y", "z", "x", "x%20", "w")]
 
 
 HREFS = st.sampled_from(["x", "x#f", "/y?q=é", "\\z", "//b.example", "http://B.example/", "mailto:x", "?q", "", "x y"])
@@ -98,4 +98,4 @@ def test_links_followed_while_the_page_is_read_are_those_followed_afterwards(
     ]
 
     assert followed_links(ahead, rules, URL) == followed_links(after, rules, URL)
-    assert list(followed_links(ahead, rules, URL)[1]) == list(followed_links(after, rules, URL)[1])
+    assert list(followed_links(ahead, rules, URL).joined) == list(followed_links(after, rules, URL).joined)

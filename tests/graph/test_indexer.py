@@ -21,7 +21,8 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth_of
 from lycosa.store import Batch, CollectionStore
-from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
+from lycosa.store.page_rows import PageRow, pack_row, unpack_page
+from lycosa.web import FollowedLinks
 from lycosa.web.url import join_map, url_key
 from tests.crawl.memory_crawl import crawl, front
 from tests.graph.recount import link_problems, sources_by_target
@@ -65,10 +66,11 @@ class Shop:
         self.linker.catch_up()
 
     def settle(self, url: str, *hrefs: str, status: int = 200) -> int:
-        links = LinkRow(hrefs, "", b"\1" * len(hrefs), tuple(f"to {href}" for href in hrefs))
+        anchors = tuple(f"to {href}" for href in hrefs)
+        links = FollowedLinks(hrefs, b"\1" * len(hrefs), anchors, join_map(url, hrefs))
         row, batch = PageRow(status, 0.0), Batch()
         if status < 400:
-            self.linker.page(url, url_key(url), row, links, join_map(url, hrefs))
+            self.linker.page(url, url_key(url), row, links)
         else:
             self.linker.gone(url, url_key(url), row)
         self.linker.before_commit(batch, is_last=False)
@@ -148,7 +150,7 @@ def test_batch_that_was_never_acknowledged_is_not_called_covered(tmp_path: Path)
     shop = Shop(tmp_path)
     shop.settle(A, B)
     batch, row = Batch(), PageRow(200, 0.0)
-    shop.linker.page(B, url_key(B), row, LinkRow((C,), "", b"\1", ("c",)), {C: C})
+    shop.linker.page(B, url_key(B), row, FollowedLinks((C,), b"\1", ("c",), {C: C}))
     shop.linker.before_commit(batch, is_last=False)
     batch.put(Family.PAGE, url_key(B), pack_row(row))
     shop.collection.commit(batch)  # it is there, but the engine was told that it failed

@@ -124,7 +124,7 @@ class SimCrawl:
         page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
         hrefs = (
-            followed_links(page, FOLLOWING, origin + path)[0].hrefs
+            followed_links(page, FOLLOWING, origin + path).hrefs
             if is_page
             else [dict(answer.headers).get("Location", "")]
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from tantivy import Query
 
 from lycosa.graph.feed import last_sequence
-from lycosa.graph.indexer import LinkIndexer, redirect_row
+from lycosa.graph.indexer import LinkIndexer, redirect_link
 from lycosa.records import Family, Request, Response
 from lycosa.search.documents import is_searchable
 from lycosa.search.index import IndexReader
@@ -20,7 +20,8 @@ from lycosa.store import (
     response_exchange,
     revisit_exchange,
 )
-from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
+from lycosa.store.page_rows import PageRow, pack_row, unpack_page
+from lycosa.web import FollowedLinks
 from lycosa.web.document import document_digest, document_fingerprint
 from lycosa.web.page import analyse_page
 from lycosa.web.url import join_map, url_from_key, url_key
@@ -58,13 +59,13 @@ class Shop:
             made = response_exchange(request, response, fetched_s=self.clock_s)
         row.payload_sha1 = made.payload_sha1
         hrefs = page.links.hrefs
-        links = LinkRow(hrefs, "", page.links.kinds, page.links.anchors)
-        self.linker.page(url, key, row, links, join_map(url, hrefs))
+        links = FollowedLinks(hrefs, page.links.kinds, page.links.anchors, join_map(url, hrefs))
+        self.linker.page(url, key, row, links)
         return self._commit(key, row, made, is_new_document=first is None)
 
     def redirect(self, url: str, target: str) -> int:
         row = PageRow(301, self.clock_s, location=target)
-        self.linker.page(url, url_key(url), row, redirect_row(target), {target: target})
+        self.linker.page(url, url_key(url), row, redirect_link(target))
         return self._commit(url_key(url), row, None)
 
     def gone(self, url: str) -> int:

@@ -9,7 +9,8 @@ from lycosa.frontier import RecentUrls
 from lycosa.graph import columns
 from lycosa.graph.columns import LinkChanges
 from lycosa.learning.traps import sign_page
-from lycosa.web import analyse_page
+from lycosa.store import LinkRow, pack_links, pack_row
+from lycosa.web import FollowedLinks, LinkRules, Links, analyse_page, follow_links, native
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
 
@@ -63,6 +64,33 @@ def test_links_in_columns_are_those_of_the_twin(pages: list[LinkChanges]) -> Non
     assert [column.tolist() for column in (*found[:-1], *found.texts)] == [
         column.tolist() for column in (*expected[:-1], *expected.texts)
     ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 300])
+@pytest.mark.parametrize("size", [1, 31, 32, 255, 256, 1_900])
+def test_followed_links_are_kept_and_found_by_the_kernel_as_by_its_twin(count: int, size: int) -> None:
+    hrefs = tuple(f"{n}".rjust(size, "x") for n in range(count))
+    anchors = tuple(f"{'Größe' * (size // 6)} {n % 7}" for n in range(count))
+    links = Links((*hrefs, "mailto:x@example"), b"\1" * (count + 1), (*anchors, ""), ("",) * (count + 1))
+    base, rules = "http://a.example/p/", LinkRules(agent="x")
+    found = follow_links(links, base, rules, "/p/")
+    plain = FollowedLinks(found.hrefs, found.kinds, found.anchors, found.joined, found.base_href)
+
+    assert (found.kernel is None) == (native() is None)
+    assert found == plain
+    assert pack_links(found) == pack_row(LinkRow(plain.hrefs, "/p/", plain.kinds, plain.anchors))
+    assert (len(found), found.leading) == (len(plain), len(plain.joined))
+    assert list(plain.joined) == list(hrefs)
+    one, other = RecentUrls(), RecentUrls()
+    assert one.unseen(follow_links(links, base, rules).urls) == other.unseen(plain.urls) == list(plain.joined.values())
+    assert one.unseen(plain.urls) == []
+    urls, words = list(plain.joined.values()), plain.anchors[:count]
+    pages = [LinkChanges(1, URLS[0], kernel=found.kernel)] if found.kernel else []
+    for page in pages:
+        assert page.written_out() == LinkChanges(1, URLS[0], tuple(urls), plain.kinds[:count], words)
+        columns_of = [columns.from_pages([page]), columns.from_pages([page.written_out()])]
+        one_way, other_way = [[part.tolist() for part in (*each[:-1], *each.texts)] for each in columns_of]
+        assert one_way == other_way
 
 
 def test_signature_of_a_page_ignores_digits_of_its_text_in_one_of_two_hashes() -> None:

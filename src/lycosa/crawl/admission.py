@@ -23,8 +23,8 @@ from lycosa.crawl.seams import FetchObserver, ReadPage, Shard
 from lycosa.frontier import Lease, LinkSource, Origin, QueueEntry, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response
-from lycosa.store import Batch, LinkRow
-from lycosa.web import SNIFF_BYTES, LinkRules, MediaKind, Page, Steps, Url, analyse_page, identify_media
+from lycosa.store import Batch
+from lycosa.web import SNIFF_BYTES, FollowedLinks, LinkRules, MediaKind, Page, Steps, Url, analyse_page, identify_media
 
 LINKS_PER_STEP = 250  # of a page that has very many
 MAX_EVIDENCE = 4_000  # URLs whose evidence is gathered before it goes to the frontier
@@ -56,7 +56,7 @@ class Admission:
         counts = lease.kind is not RequestKind.REVISIT
         if not self.leads_on(lease):
             if counts:
-                self._shard.counters.ignored(Reason.DEPTH, len(read.links.hrefs))
+                self._shard.counters.ignored(Reason.DEPTH, len(read.links))
             return []
         return self._follow(read, counts=counts)
 
@@ -74,7 +74,7 @@ class Admission:
         )
 
     def _follow(self, read: ReadPage, *, counts: bool) -> list[Url]:
-        wanted = self._shard.link_filter.wanted(read.joined.values(), counts=counts)
+        wanted = self._shard.link_filter.wanted_of(read.links.urls, counts=counts)
         return self._admit(read.lease, wanted) if wanted else []
 
     def _admit(self, lease: Lease, wanted: Sequence[Url]) -> list[Url]:
@@ -115,9 +115,9 @@ class Admission:
             yield
         return new
 
-    def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> list[Url]:
+    def take_table(self, lease: Lease, links: FollowedLinks) -> list[Url]:
         """Admits links that the table of a page names; returns the URLs that were new."""
-        return self.take_early(lease, list(joined.values()))
+        return self.take_early(lease, list(links.joined.values()))
 
 
 class RankedAdmission(Admission, CommitParticipant):
@@ -135,26 +135,25 @@ class RankedAdmission(Admission, CommitParticipant):
     def can_take_early(self, lease: Lease) -> bool:
         return False
 
-    def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> list[Url]:
+    def take_table(self, lease: Lease, links: FollowedLinks) -> list[Url]:
         """The links count from now on; what the words of the page say in favour of them is heard when it comes."""
         if self._ranking.reads_words:
-            return self.take_early(lease, list(joined.values()))
-        return self._ranked(lease, links, joined, None, frozenset(), counts=True)
+            return self.take_early(lease, list(links.joined.values()))
+        return self._ranked(lease, links, None, frozenset(), counts=True)
 
     def _follow(self, read: ReadPage, *, counts: bool) -> list[Url]:
-        return self._ranked(read.lease, read.links, read.joined, read.page, read.taken, counts=counts)
+        return self._ranked(read.lease, read.links, read.page, read.taken, counts=counts)
 
     def _ranked(
         self,
         lease: Lease,
-        links: LinkRow,
-        joined: Mapping[str, str],
+        links: FollowedLinks,
         page: Page | None,
         taken: frozenset[str],
         *,
         counts: bool,
     ) -> list[Url]:
-        ranking, link_filter = self._ranking, self._shard.link_filter
+        ranking, link_filter, joined = self._ranking, self._shard.link_filter, links.joined
         if taken and not ranking.reads_words:  # they have counted
             joined = {href: url for href, url in joined.items() if url not in taken}
             if not joined:
@@ -206,7 +205,7 @@ class RankedAdmission(Admission, CommitParticipant):
             batch.put(Family.META, self._key, self._ranking.dump())
 
 
-def _anchors(urls: Iterable[str], links: LinkRow, joined: Mapping[str, str]) -> list[str]:
+def _anchors(urls: Iterable[str], links: FollowedLinks, joined: Mapping[str, str]) -> list[str]:
     """The first words that a page links to each of the URLs with."""
     anchors = dict.fromkeys(urls, "")
     for href, words in zip(links.hrefs, links.anchors, strict=True):
@@ -274,7 +273,7 @@ def links_so_far(response: Response, rules: LinkRules, url: str) -> list[str]:
     found = analyse_page(body, url=response.url, content_type=content_type)
     if is_nofollow(found.robots, response, rules):
         return []
-    _, joined = followed_links(found, rules, url)
+    joined = followed_links(found, rules, url).joined
     return [target for href, target in joined.items() if href.isascii()]
 
 

@@ -26,12 +26,13 @@ from lycosa.store import (
     StoreSelection,
     doc_key,
     document_bucket,
+    link_row,
     pack_row,
     page_at,
     pages_at,
     unpack_links,
 )
-from lycosa.web import DIGEST_BYTES, document_digest, split_url, url_from_key, url_key
+from lycosa.web import DIGEST_BYTES, FollowedLinks, document_digest, split_url, url_from_key, url_key
 
 EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
 _SHA1_BYTES = 20
@@ -155,7 +156,7 @@ class DocumentStore(CommitParticipant):
         self._state, self._batch, self._copies = state, batch, copies
         self._docs: dict[bytes, bytes] = {}
         self._pages: dict[bytes, PageRow] = {}
-        self._links: dict[bytes, LinkRow] = {}
+        self._links: dict[bytes, FollowedLinks | LinkRow] = {}
 
     def first_with(self, fingerprint: int) -> KnownDocument | None:
         """The document of this fingerprint, with the first page that has it."""
@@ -163,7 +164,7 @@ class DocumentStore(CommitParticipant):
         row = self._docs.get(key) or self._state.get(Family.DOC, key)
         return KnownDocument(row[:DIGEST_BYTES], row[DIGEST_BYTES:]) if row else None
 
-    def record_first(self, key: bytes, row: PageRow, links: LinkRow) -> None:
+    def record_first(self, key: bytes, row: PageRow, links: FollowedLinks | LinkRow) -> None:
         """A document seen for the first time, under `key`."""
         value = row.digest + key
         self._docs[doc_key(row.fingerprint)] = value
@@ -195,7 +196,7 @@ class DocumentStore(CommitParticipant):
 
     def links(self, key: bytes) -> LinkRow | None:
         if key in self._links:
-            return self._links[key]
+            return link_row(self._links[key])
         row = self._state.get(Family.LINK, key)
         return unpack_links(row) if row else None
 

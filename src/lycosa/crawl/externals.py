@@ -34,7 +34,7 @@ class ExternalLinks(FetchObserver, RequestHandler):
 
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
         """A page has come: its links that leave the scope are queued."""
-        if page is None or not (fresh := self._unseen(list(page.joined.values()))):
+        if page is None or not (fresh := self._unseen(page.links.urls)):
             return
         _, dropped = filter_urls(fresh, self._shard.link_filter.filters)
         self._admit([split_url(href) for href, reason in dropped if reason is DropReason.OUT_OF_SCOPE], lease.depth + 1)

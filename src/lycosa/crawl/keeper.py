@@ -42,6 +42,7 @@ from lycosa.store import (
     revisit_exchange,
 )
 from lycosa.web import (
+    FollowedLinks,
     MediaKind,
     Page,
     Readable,
@@ -241,7 +242,7 @@ class PageKeeper:
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
         links = with_headers(self.documents.links(key) or LinkRow(()), response)
-        read = self.index_links(lease, response, row, links, joined_links(links, lease.url))
+        read = self.index_links(lease, response, row, joined_links(links, lease.url))
         read.original, read.ticket = original, ticket
         return read
 
@@ -302,7 +303,7 @@ class PageKeeper:
             if not is_known:
                 self.documents.record_first(url_key(lease.url), row, links)
             self.documents.on_stored(lease.url, row)
-        read = self.index_links(lease, response, row, links, prepared.joined, page)
+        read = self.index_links(lease, response, row, links, page)
         read.ticket = ticket
         return read
 
@@ -311,13 +312,12 @@ class PageKeeper:
         lease: Lease,
         response: Response,
         row: PageRow,
-        links: LinkRow,
-        joined: Mapping[str, str],
+        links: FollowedLinks,
         page: Page | None = None,
     ) -> ReadPage:
         """Puts the links of a page into the link index; what is returned can be admitted."""
-        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
-        return ReadPage(lease, response, row, links, joined, page)
+        self._shard.linker.page(lease.url, url_key(lease.url), row, links)
+        return ReadPage(lease, response, row, links, page)
 
     def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, prepared: PreparedPage) -> PageRow:
         codes = page.codes

@@ -84,7 +84,7 @@ class Engine:
         if self.committer.has_failed:
             self._deferred.append(answer)  # it must not slip into the batch that is half written
             self._changed.set()
-        elif prepared and len(prepared.joined) > LINKS_AT_ONCE and self.pages.can_take_early(answer):
+        elif prepared and prepared.links.leading > LINKS_AT_ONCE and self.pages.can_take_early(answer):
             prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
             with self._errors_end_crawl():
                 self._background.start(self._settle_in_steps(answer, list(prepared.joined.values())), lease.host.host)

@@ -39,12 +39,21 @@ from lycosa.fetch import (
     user_agent,
 )
 from lycosa.frontier import HeadReader, Host, Lease, Origin, QueueEntry, Reason, RequestKind, UrlState, requisite_hops
-from lycosa.graph import redirect_row
+from lycosa.graph import redirect_link
 from lycosa.learning import TrapGuard, UrlMining
 from lycosa.records import Failure, Request, Response, Truncation
 from lycosa.settings import CrawlSettings
-from lycosa.store import REDIRECTS, SITEMAP, LinkRow, PageRow
-from lycosa.web import TOPIC_HEAD_BYTES, MediaKind, Purpose, identify_media, objection, parse_url, url_key
+from lycosa.store import REDIRECTS, SITEMAP, PageRow
+from lycosa.web import (
+    TOPIC_HEAD_BYTES,
+    FollowedLinks,
+    MediaKind,
+    Purpose,
+    identify_media,
+    objection,
+    parse_url,
+    url_key,
+)
 
 # With --wait a host that the table would give up is asked again after this.
 PATIENT_WAIT_S = 300.0
@@ -316,7 +325,7 @@ class PageHandler:
         if verdict.follows:
             self._shard.reader.analyse(response, prepared)
             row = PageRow(response.status, answer.fetched_s, lease.depth)
-            self.admission.follow(ReadPage(lease, response, row, prepared.links, prepared.joined, prepared.page))
+            self.admission.follow(ReadPage(lease, response, row, prepared.links, prepared.page))
         write_drop(self._shard.committer.batch, url_key(lease.url), verdict.dropped)
         self._shard.committer.count_outcomes()
         self._frontier.outcomes.finish(lease, UrlState.DROPPED, verdict.reason)
@@ -335,7 +344,7 @@ class PageHandler:
             for part in self.statistics:
                 part.page(read.page, read.response)
         self._mining.page_fetched(lease)
-        lease.host.count(pages=1, links=len(read.links.hrefs) if read.page is not None else 0)
+        lease.host.count(pages=1, links=len(read.links) if read.page is not None else 0)
         self._counters.page(read.row)
         self._frontier.outcomes.finish(lease, UrlState.DONE)
         self.keeper.announce(read)
@@ -359,9 +368,8 @@ class PageHandler:
         )
         is_page = lease.kind in (RequestKind.PAGE, RequestKind.REVISIT)
         if is_page:
-            links = redirect_row(target.href) if target else LinkRow(())
-            joined = {target.href: target.href} if target else {}
-            shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+            links = redirect_link(target.href) if target else FollowedLinks()
+            shard.linker.page(lease.url, url_key(lease.url), row, links)
         archive = self.keeper.archive
         archive.write_row(lease, row, archive.keep_answer(lease, request, response, row.fetched_s))
         self._mining.record_outcome(lease, is_hit=False)

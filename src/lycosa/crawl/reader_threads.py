@@ -194,8 +194,7 @@ class ReaderThreads:
     ) -> None:
         answer = waiting.answer
         if is_read and waiting.document is not None:
-            digests = {"fingerprint": prepared.fingerprint, "digest": prepared.digest}
-            page = page_from_kernel(msgspec.structs.replace(waiting.document, **digests), found)
+            page = page_from_kernel(waiting.document, found, prepared.fingerprint, prepared.digest)
             self._reader.complete(answer.response, prepared, page)
         if members is not None:
             prepared.records = HttpExchange(members, prepared.payload_sha1, answer.fetched_s)

@@ -9,9 +9,8 @@ moment ago. `crawl.reader_threads` has documents read beside the event loop.
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -19,11 +18,12 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import Lease, Reason, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
-from lycosa.store import HttpExchange, LinkRow, response_exchange
+from lycosa.store import HttpExchange, LinkRow, link_row, response_exchange
 from lycosa.web import (
     FOLLOWED_RELS,
     Analysers,
     DropReason,
+    FollowedLinks,
     LinkKind,
     LinkRules,
     Links,
@@ -187,16 +187,17 @@ def with_headers(row: LinkRow, response: Response) -> LinkRow:
     return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
 
 
-def followed_links(page: HasLinks, rules: LinkRules, url: str) -> tuple[LinkRow, dict[str, str]]:
-    """The links of the page at `url` that are followed, and where they lead: href → URL."""
-    found = page.followed if isinstance(page, Page) else None
-    found = found or follow_links(page.links, base_url(url, page.base_href), rules)
-    return LinkRow(found.hrefs, page.base_href or "", found.kinds, found.anchors), found.joined
+def followed_links(page: HasLinks, rules: LinkRules, url: str) -> FollowedLinks:
+    """The links of the page at `url` that are followed, and where they lead."""
+    if isinstance(page, Page) and page.followed is not None:
+        return page.followed
+    return follow_links(page.links, base_url(url, page.base_href), rules, page.base_href or "")
 
 
-def joined_links(links: LinkRow, url: str) -> dict[str, str]:
-    """Where the links of the document at `url` lead: href → URL."""
-    return join_map(base_url(url, links.base_href), links.hrefs)
+def joined_links(links: LinkRow, url: str) -> FollowedLinks:
+    """The links of the document at `url`, and where they lead."""
+    joined = join_map(base_url(url, links.base_href), links.hrefs)
+    return FollowedLinks(links.hrefs, links.kinds, links.anchors, joined, links.base_href)
 
 
 class PageVerdict(NamedTuple):
@@ -211,7 +212,7 @@ class PageVerdict(NamedTuple):
 
 class PreparedPage(msgspec.Struct):
     """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
-    `joined` says where the hrefs of `links` lead; `content` digests the main content, where no body is kept that it
+    `content` digests the main content, where no body is kept that it
     could be made from; `records` are those of the exchange, where they are made already. `is_cut`: not all of it was
     analysed, or not all of its links are here. `verdict` is that of the pipelines, once they have seen it. `packed` is
     what a body that is not held is decoded from again: the answer, the cap, and the size that it then has."""
@@ -222,8 +223,7 @@ class PreparedPage(msgspec.Struct):
     digest: bytes
     page: Page | None = None
     directives: RobotsDirectives = RobotsDirectives()
-    links: LinkRow = msgspec.field(default_factory=partial(LinkRow, ()))
-    joined: Mapping[str, str] = {}
+    links: FollowedLinks = msgspec.field(default_factory=FollowedLinks)
     content: bytes = b""
     records: HttpExchange | None = None
     is_cut: bool = False
@@ -242,6 +242,11 @@ class PreparedPage(msgspec.Struct):
         """Lets the body of the answer go where it is another one than came: it may be a thousand times larger."""
         if self.packed is None and response.headers.get("content-encoding"):
             self.held_body, self.packed = b"", (response, cap_bytes, len(self.held_body))
+
+    @property
+    def joined(self) -> Mapping[str, str]:
+        """Where the hrefs of `links` lead."""
+        return self.links.joined
 
     @property
     def is_large(self) -> bool:
@@ -368,11 +373,10 @@ class PageReader:
         prepared.page, prepared.is_cut = page, page.is_cut
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
         if not (prepared.directives.nofollow and self.rules.obeys_nofollow):
-            prepared.links, prepared.joined = followed_links(page, self.rules, response.url)
+            prepared.links = followed_links(page, self.rules, response.url)
             if response.hints or "link" in response.headers:
-                prepared.links = with_headers(prepared.links, response)
-                prepared.joined = joined_links(prepared.links, response.url)
-            prepared.is_cut |= len(prepared.links.hrefs) >= self.rules.most
+                prepared.links = joined_links(with_headers(link_row(prepared.links), response), response.url)
+            prepared.is_cut |= len(prepared.links) >= self.rules.most
         if self._content_digest is not None:
             prepared.content = self._content_digest(page, prepared.body)
 
@@ -440,7 +444,11 @@ class LinkFilter:
 
     def wanted(self, urls: Iterable[str], *, counts: bool = True) -> list[Url]:
         """Those of a document's URLs that may be new. `counts`: what is left out is counted as ignored."""
-        fresh = self.unseen(list(urls))
+        return self.wanted_of(list(urls), counts=counts)
+
+    def wanted_of(self, urls: Any, *, counts: bool) -> list[Url]:
+        """The same of `FollowedLinks.urls`."""
+        fresh = self.unseen(urls)
         return self.sift(fresh, counts=counts) if fresh else []
 
     def sift(self, hrefs: Sequence[str], *, counts: bool = True) -> list[Url]:

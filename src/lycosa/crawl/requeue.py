@@ -136,7 +136,7 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
             if row is None or (limit is not None and row.depth >= limit):
                 continue
             url = url_from_key(key)
-            joined = joined_links(unpack_links(links), url)
+            joined = joined_links(unpack_links(links), url).joined
             kept = shard.link_filter.wanted(joined.values(), counts=False)
             source = split_url(url).host
             queued += len(shard.frontier.admit(kept, depth=row.depth + 1, now=shard.now(), source=source))

@@ -32,8 +32,8 @@ from lycosa.graph import LinkIndexer
 from lycosa.mapping import AddressGuard, Resolver
 from lycosa.records import Request, Response
 from lycosa.settings import CrawlSettings
-from lycosa.store import Batch, CollectionStore, LinkRow, PageRow
-from lycosa.web import Analysers, Page, Steps, Topic, Url, UrlFilter
+from lycosa.store import Batch, CollectionStore, PageRow
+from lycosa.web import Analysers, FollowedLinks, Page, Steps, Topic, Url, UrlFilter
 
 
 class CopyClaim(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -121,7 +121,7 @@ class Parts(msgspec.Struct, kw_only=True):
 class ReadPage(msgspec.Struct):
     """A page that was read and kept; its links are not admitted yet.
 
-    `joined` says where its hrefs lead. `page` is None for a copy, a document that is known under another URL; then
+    `page` is None for a copy, a document that is known under another URL; then
     `original` is the row of that one. `ticket` stands for its place in the archive. `taken` are URLs that observers
     have admitted while the page was on its way, `new` all those that became known by it, early or late.
     """
@@ -129,13 +129,17 @@ class ReadPage(msgspec.Struct):
     lease: Lease
     response: Response
     row: PageRow
-    links: LinkRow
-    joined: Mapping[str, str]
+    links: FollowedLinks
     page: Page | None = None
     original: PageRow | None = None
     ticket: int | None = None
     taken: frozenset[str] = frozenset()
     new: list[Url] = []
+
+    @property
+    def joined(self) -> Mapping[str, str]:
+        """Where its hrefs lead."""
+        return self.links.joined
 
 
 class Fetch(NamedTuple):

@@ -248,7 +248,7 @@ class Transfer:
         self.done: DoneCallback = _tell_nobody
         # what the handle was told last
         self._headers: object = None
-        self._pin = ""
+        self._pin = "", 0
         self._method = "GET"
         self._is_fresh = False
         self._is_tls = False
@@ -286,15 +286,15 @@ class Transfer:
         self._clear()
         self.request = request
         self.done = done
-        pin = pin_of(request.address, request.port)
-        curl = self.curl
+        curl, pin = self.curl, (request.address, request.port)
+        pinned = pin_of(*pin) if pin != self._pin else ""
         curl.setopt(pycurl.URL, request.url)
         curl.setopt(pycurl.REQUEST_TARGET, target_of(request.url))
         if request.headers is not self._headers:
             curl.setopt(pycurl.HTTPHEADER, curl_lines(request.headers))
             self._headers = request.headers
-        if pin != self._pin:
-            curl.setopt(pycurl.CONNECT_TO, [pin])
+        if pinned:
+            curl.setopt(pycurl.CONNECT_TO, [pinned])
             self._pin = pin
         if request.private is not None:
             self._set_private(request, request.private)
@@ -435,11 +435,11 @@ class Transfer:
             self._cause = Truncation.LENGTH
 
     def _body(self) -> bytes:
-        if self._joined is None and len(self._chunks) < 2:
-            return self._chunks[0] if self._chunks else b""
+        if self._joined is None:
+            return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         if self._chunks:
             self._join_pieces()
-        return self._joined.getvalue() if self._joined is not None else b""
+        return self._joined.getvalue()
 
     def go_on(self) -> None:
         """Takes in what was held. libcurl hands it to `_on_body` before this returns."""

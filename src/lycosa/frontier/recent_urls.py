@@ -5,6 +5,7 @@ the state is read for the others only.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from lycosa.web import native
 
@@ -19,8 +20,8 @@ class RecentUrls:
 
     def __init__(self, generation: int = RECENT_URLS) -> None:
         kernel = native()
-        #: Note URLs; return those that were not among the recent ones, each once.
-        self.unseen: Callable[[list[str]], list[str]] = (
+        #: Note URLs, a list or `FollowedLinks.urls`; return those that were not among the recent ones, each once.
+        self.unseen: Callable[[Any], list[str]] = (
             _RecentStrings(generation).unseen if kernel is None else kernel.RecentUrls(generation).unseen
         )
 

@@ -295,7 +295,7 @@ class LinkChanges(msgspec.Struct, frozen=True):
     """The changes of one page's links: URLs it points to now, with kinds and anchors, and URLs it no longer does.
 
     Where a URL stands twice in `urls` its last words count; one in `lost` too has new words. `is_gone`: the page itself
-    is no more.
+    is no more. `kernel`: what the kernel keeps of a new page's links, in place of URLs, kinds and anchors.
     """
 
     file_num: int
@@ -305,6 +305,18 @@ class LinkChanges(msgspec.Struct, frozen=True):
     anchors: Sequence[str] = ()
     lost: Sequence[str] = ()
     is_gone: bool = False
+    kernel: Any = None
+
+    def written_out(self) -> "LinkChanges":
+        """The same without the kernel's part."""
+        if self.kernel is None:
+            return self
+        hrefs, kinds, anchors = self.kernel.columns()
+        joined = self.kernel.joined(hrefs)[0]
+        columns = zip(hrefs, kinds, anchors, strict=True)
+        rows = [(joined[href], kind, words) for href, kind, words in columns if href in joined]
+        urls, kinds_of, words_of = zip(*rows, strict=True) if rows else ((), (), ())
+        return LinkChanges(self.file_num, self.url, urls, bytes(kinds_of), words_of, self.lost, self.is_gone)
 
 
 class LinkColumns(NamedTuple):
@@ -335,6 +347,7 @@ def from_pages(pages: Sequence[LinkChanges]) -> LinkColumns:
             packed, texts = kernel.link_columns(list(pages))
             columns = map(np.frombuffer, packed, ("<u8", "?", "<u8", "<i8", "<i8", "?", "<i8"))
             return LinkColumns._make([*columns, LinkTexts._make(map(np.frombuffer, texts, ("<u8", "<i8", "u1")))])
+    pages = [page.written_out() for page in pages]
     lengths = np.array([(len(page.lost), len(page.urls)) for page in pages], dtype=np.int64).reshape(-1)
     urls = list(chain.from_iterable(chain(page.lost, page.urls) for page in pages))
     words = list(chain.from_iterable(chain(("",) * len(page.lost), page.anchors) for page in pages))

@@ -15,8 +15,8 @@ from lycosa.graph.columns import LinkChanges
 from lycosa.graph.feed import Feed, FeedEntry, FeedEvent, covered_by, entries_after, key_of, mark_covered
 from lycosa.graph.index import LinkWriter
 from lycosa.records import Family
-from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack_row, unpack_links, unpack_page
-from lycosa.web import MAX_URL_BYTES, LinkKind, base_url, join_map, url_from_key
+from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack_links, unpack_links, unpack_page
+from lycosa.web import MAX_URL_BYTES, FollowedLinks, LinkKind, base_url, join_map, url_from_key
 
 CONSUMER = "links"
 FLUSH_PAGES, FLUSH_LINKS = 1_000, 30_000  # a segment of this size takes some 20 ms, on the crawl's event loop
@@ -33,7 +33,7 @@ class LinkIndexer:
         self._collection, self._state = collection, collection.state
         self.feed = Feed(collection.state, collection.path)
         self.index = LinkWriter.open(collection.path)
-        self._fetched: list[tuple[str, bytes, PageRow, LinkRow | None, Mapping[str, str]]] = []  # since the last commit
+        self._fetched: list[tuple[str, bytes, PageRow, FollowedLinks | None]] = []  # since the last commit
         self._uncommitted: list[LinkChanges] = []
         self._waiting: list[LinkChanges] = []  # committed, and in no segment yet
         self._waiting_links = 0
@@ -46,13 +46,13 @@ class LinkIndexer:
 
     # pages
 
-    def page(self, url: str, key: bytes, row: PageRow, links: LinkRow, joined: Mapping[str, str]) -> None:
-        """Records a fetched page; `joined` maps its hrefs to URLs. `row` has its number when the commit writes it."""
-        self._fetched.append((url, key, row, links, joined))
+    def page(self, url: str, key: bytes, row: PageRow, links: FollowedLinks) -> None:
+        """Records a fetched page. `row` has its number when the commit writes it."""
+        self._fetched.append((url, key, row, links))
 
     def gone(self, url: str, key: bytes, row: PageRow) -> None:
         """Records that nothing is at a URL: if it was a page before, it is removed, and `row` keeps its number."""
-        self._fetched.append((url, key, row, None, {}))
+        self._fetched.append((url, key, row, None))
 
     # commits
 
@@ -60,14 +60,14 @@ class LinkIndexer:
         """Adds the numbers, feed entries and link rows of the fetched pages: all at once, since that is cheaper."""
         rows = self._rows_before({key for _, key, *_ in self._fetched})
         fetched, self._fetched = self._fetched, []
-        for url, key, row, links, joined in fetched:
+        for url, key, row, links in fetched:
             number, before = rows.get(key, (0, b""))
             row.file_num = number or (self.feed.number(batch, key) if links is not None else 0)
             if not row.file_num:
                 continue
-            changes = self._add_entry(batch, row.file_num, url, links, joined, before if number else None)
+            changes = self._add_entry(batch, row.file_num, url, links, before if number else None)
             self._uncommitted.append(changes)
-            packed = pack_row(links) if links is not None and links.hrefs else b""
+            packed = pack_links(links) if links else b""
             if packed:
                 batch.put(Family.LINK, key, packed)
             elif before:
@@ -88,22 +88,16 @@ class LinkIndexer:
         return {key: (number, link or b"") for (key, number), link in zip(numbers.items(), links, strict=True)}
 
     def _add_entry(
-        self,
-        batch: Batch,
-        number: int,
-        url: str,
-        links: LinkRow | None,
-        joined: Mapping[str, str],
-        before: bytes | None,
+        self, batch: Batch, number: int, url: str, links: FollowedLinks | None, before: bytes | None
     ) -> LinkChanges:
         """Writes the feed entry of a page and returns the changes of its links; `before` is None for a new page."""
         if before is None:
             assert links is not None
             self.feed.append(batch, FeedEvent.NEW, number)
-            self._waiting_links += len(links.hrefs)
-            return _new_links(number, url, links, joined)
+            self._waiting_links += len(links)
+            return _new_links(number, url, links)
         self.feed.append(batch, FeedEvent.REMOVED if links is None else FeedEvent.CHANGED, number, before)
-        now = _linked(links, joined) if links is not None else {}
+        now = _linked(links, links.joined) if links is not None else {}
         return _changed(number, url, stored_links(before, url), now, is_gone=links is None)
 
     def on_committed(self) -> None:
@@ -204,8 +198,11 @@ def all_pages(state: State) -> Iterator[LinkChanges]:
                 yield _changed(int.from_bytes(file_num), url, {}, stored_links(links, url))
 
 
-def _new_links(file_num: int, url: str, links: LinkRow, joined: Mapping[str, str]) -> LinkChanges:
+def _new_links(file_num: int, url: str, links: FollowedLinks) -> LinkChanges:
     """The links of a new page: the common case, without a Python loop over the links where all of them are valid."""
+    if links.kernel is not None:
+        return LinkChanges(file_num, url, kernel=links.kernel)
+    joined = links.joined
     is_all = len(joined) == len(links.hrefs)  # and then in the same order
     urls = list(joined.values()) if is_all else [joined.get(href, "") for href in links.hrefs]
     if urls and (not all(urls) or max(map(len, urls)) > MAX_URL_BYTES):
@@ -222,7 +219,7 @@ def _changed(file_num: int, url: str, before: Linked, now: Linked, *, is_gone: b
     return LinkChanges(file_num, url, list(added), kinds, anchors, lost, is_gone)
 
 
-def _linked(links: LinkRow, joined: Mapping[str, str]) -> Linked:
+def _linked(links: FollowedLinks | LinkRow, joined: Mapping[str, str]) -> Linked:
     """The URLs that a page points to, each once; its last anchor counts, as in the index."""
     rows = zip(links.hrefs, links.kinds, links.anchors, strict=True)
     urls = ((joined.get(href, ""), kind, anchor) for href, kind, anchor in rows)
@@ -237,6 +234,6 @@ def stored_links(packed: bytes | None, url: str) -> Linked:
     return _linked(links, join_map(base_url(url, links.base_href), links.hrefs, max_bytes=MAX_URL_BYTES))
 
 
-def redirect_row(target: str) -> LinkRow:
-    """A redirect as a page with one link."""
-    return LinkRow((target,), "", bytes((LinkKind.REDIRECT,)), ("",))
+def redirect_link(target: str) -> FollowedLinks:
+    """The one link of a redirect as a page."""
+    return FollowedLinks((target,), bytes((LinkKind.REDIRECT,)), ("",), {target: target})

@@ -25,7 +25,7 @@ from lycosa.store import (
     CollectionStore,
     PageRow,
     WarcLocation,
-    pack_row,
+    pack_links,
     page_at,
     unpack_page,
     warc_path,
@@ -207,8 +207,8 @@ class StoredPage:
             return outgoing_links(packed, self.url)
         said = self.headers.get("content-type")
         page = analyse_page(self.body, url=self.url, content_type=said, analysers=self._contents.analysers)
-        links, _ = followed_links(page, LinkRules(agent=CrawlSettings().agent), self.url)
-        return outgoing_links(pack_row(links), self.url)
+        links = followed_links(page, LinkRules(agent=CrawlSettings().agent), self.url)
+        return outgoing_links(pack_links(links), self.url)
 
     @property
     def _has_unstored_links(self) -> bool:

@@ -349,8 +349,8 @@ def _fresh(host: Host, profile: HostProfile, path: str, new: Sequence[Url]) -> i
 
 
 def _signature(page: Page, depth: int) -> PageSignature:
-    links = page.links
-    images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
+    links, kinds = page.links, page.links.kinds
+    images = " ".join(compress(links.hrefs, kinds.translate(_IS_IMAGE))) if LinkKind.IMG in kinds else ""
     return sign_page(
         text=page.text_utf8, images=images, structure=page.structure_first, digest=page.digest, depth=depth
     )

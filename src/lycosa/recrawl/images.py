@@ -138,7 +138,7 @@ class ImageRevisits:
         if links is None or LinkKind.IMG not in links.kinds:
             return []
         hrefs = tuple(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
-        joined = joined_links(LinkRow(hrefs, links.base_href), visit.lease.url)
+        joined = joined_links(LinkRow(hrefs, links.base_href), visit.lease.url).joined
         found = {image.key: image for href, url in joined.items() for image in self._fetched(href, url)}
         return list(found.values())
 

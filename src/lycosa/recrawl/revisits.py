@@ -50,7 +50,7 @@ from lycosa.recrawl.recorder import (
 )
 from lycosa.recrawl.table_revisits import TableRevisits
 from lycosa.recrawl.versions import VisitRow, change_key, visit_of
-from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, page_at
+from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, link_row, page_at
 from lycosa.tables import TABLE_MAX_BYTES
 from lycosa.web import MediaKind, Page, RobotsDirectives, TextCodes, parse_url, url_key
 
@@ -375,8 +375,9 @@ class Revisits(RequestHandler, FrontierHook):
         lease, response = visit.lease, visit.response
         page, links = self._reader.analyse(response, prepared), prepared.links
         row.apply_directives(prepared.directives)
-        if row.directives != visit.row.directives or links != (self._documents.links(visit.key) or LinkRow(())):
-            read = self._keeper.index_links(lease, response, row, links, prepared.joined, page)
+        before = self._documents.links(visit.key) or LinkRow(())
+        if row.directives != visit.row.directives or link_row(links) != before:
+            read = self._keeper.index_links(lease, response, row, links, page)
             self._pages.admission.follow(read)
 
     def _same(self, visit: Visit, profile: RevisitProfile) -> None:

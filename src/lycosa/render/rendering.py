@@ -32,8 +32,8 @@ from lycosa.render.families import RenderFamilies, adds_something, looks_empty
 from lycosa.render.gate import Answered, SubresourceGate
 from lycosa.render.messages import BrowserMissing, RenderedDocument, RenderStep, Subresource
 from lycosa.settings import read_render_step
-from lycosa.store import Fetched, HttpExchange, LinkRow, rendered_exchange
-from lycosa.web import LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url
+from lycosa.store import Fetched, HttpExchange, rendered_exchange
+from lycosa.web import FollowedLinks, LinkKind, MediaKind, document_digests, identify_media, parse_url, split_url
 
 MOST_BODY_BYTES = 1 << 20  # of a page that is rendered: it is read here, and must not hold the event loop
 LARGE_BYTES = 200_000  # of a rendered document: beyond that it is read beside the event loop
@@ -197,8 +197,8 @@ class Rendering(AnswerConverter, RunCompanion):
             links = prepared.links
             kinds = links.kinds + bytes((LinkKind.REFRESH,)) * len(more)
             anchors = (*links.anchors, *([""] * len(more)))
-            prepared.links = LinkRow((*links.hrefs, *more), links.base_href, kinds, anchors)
-            prepared.joined = {**prepared.joined, **{url: url for url in more}}
+            joined = {**links.joined, **{url: url for url in more}}
+            prepared.links = FollowedLinks((*links.hrefs, *more), kinds, anchors, joined, links.base_href)
 
     def _records(self, answer: LeaseAnswer, prepared: PreparedPage, body: bytes) -> HttpExchange:
         assert answer.request is not None

@@ -14,7 +14,7 @@ import msgspec
 
 from lycosa.records import Family
 from lycosa.store.state import State
-from lycosa.web import Purpose, RobotsDirectives, objection, usage
+from lycosa.web import FollowedLinks, Purpose, RobotsDirectives, objection, usage
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
 SELF_CANONICAL = "="  # in place of a canonical URL: the page's own
@@ -157,6 +157,16 @@ _decode_links = msgspec.msgpack.Decoder(LinkRow).decode
 
 def pack_row(row: PageRow | LinkRow) -> bytes:
     return _encode(row)
+
+
+def link_row(links: FollowedLinks | LinkRow) -> LinkRow:
+    """The row of a page's links."""
+    return links if isinstance(links, LinkRow) else LinkRow(links.hrefs, links.base_href, links.kinds, links.anchors)
+
+
+def pack_links(links: FollowedLinks) -> bytes:
+    """The packed row of a page's links; the kernel has made it beside the event loop."""
+    return links.kernel.row() if links.kernel is not None else _encode(link_row(links))
 
 
 def unpack_page(row: bytes) -> PageRow:

@@ -32,7 +32,6 @@ from lycosa.crawl import (
 from lycosa.fetch import parse_retry_after
 from lycosa.frontier import Host, Lease, RequestKind
 from lycosa.records import Request, Response
-from lycosa.store import LinkRow
 from lycosa.tables.formats import (
     TABLE_MAX_BYTES,
     TOL,
@@ -44,7 +43,7 @@ from lycosa.tables.formats import (
     table_digest,
     table_url,
 )
-from lycosa.web import Url, parse_link_header
+from lycosa.web import FollowedLinks, Url, parse_link_header
 
 BUSY = frozenset({429, 503})
 BUSY_WAIT_S = 5.0
@@ -208,9 +207,9 @@ class LinkTables(FetchObserver, RequestHandler):
             return
         robots, rules = (found.robots,) if found.robots else (), self._shard.reader.rules
         is_closed = is_nofollow(robots, response, rules)
-        links, joined = (LinkRow(()), {}) if is_closed else followed_links(found, rules, document.url)
-        new = tuple(self._admission.take_table(document, links, joined))
-        claim = TableClaim(found.document, frozenset(joined.values()), found.volatile > 0, new)
+        links = FollowedLinks() if is_closed else followed_links(found, rules, document.url)
+        new = tuple(self._admission.take_table(document, links))
+        claim = TableClaim(found.document, frozenset(links.joined.values()), found.volatile > 0, new)
         self._claims[document.ticket] = claim
 
     def _is_inconclusive(self, host: Host, response: Response) -> bool:

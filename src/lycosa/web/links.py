@@ -11,9 +11,7 @@ import re
 import string
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from lycosa.web.encodings import encode_text
 
@@ -56,21 +54,74 @@ class Link(NamedTuple):
     rel: str
 
 
-class Links(msgspec.Struct, frozen=True):
+Columns = tuple[tuple[str, ...], bytes, tuple[str, ...], tuple[str, ...]]
+
+
+class Links:
     """Links in columns, in document order within a kind, each pair of `href` and kind once.
 
     `hrefs` are as written, without the white space around them; but queries beyond ASCII are escaped where the page is
     not in UTF-8 (`escape_queries`). `anchors` has the first non-empty text. `rels` has the words that all occurrences
-    share, so that a link is nofollow only if it is so everywhere on the page.
+    share, so that a link is nofollow only if it is so everywhere on the page. What the kernel has found becomes strings
+    when it is asked for: a crawl does not.
     """
 
-    hrefs: tuple[str, ...] = ()
-    kinds: bytes = b""
-    anchors: tuple[str, ...] = ()
-    rels: tuple[str, ...] = ()
+    __slots__ = ("_columns", "_kernel")
+
+    def __init__(
+        self,
+        hrefs: tuple[str, ...] = (),
+        kinds: bytes = b"",
+        anchors: tuple[str, ...] = (),
+        rels: tuple[str, ...] = (),
+    ) -> None:
+        self._columns: Columns | None = (hrefs, kinds, anchors, rels)
+        self._kernel: Any = None
+
+    @classmethod
+    def by_kernel(cls, found: Any) -> "Links":
+        """The links of a page that the kernel has read."""
+        links = cls.__new__(cls)
+        links._columns, links._kernel = None, found
+        return links
+
+    @property
+    def columns(self) -> Columns:
+        """Hrefs, kinds, anchors and rels."""
+        if self._columns is None:
+            self._columns = self._kernel.columns()
+        return self._columns
+
+    @property
+    def hrefs(self) -> tuple[str, ...]:
+        return self.columns[0]
+
+    @property
+    def kinds(self) -> bytes:
+        return self._columns[1] if self._columns is not None else self._kernel.kinds()
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return self.columns[2]
+
+    @property
+    def rels(self) -> tuple[str, ...]:
+        return self.columns[3]
+
+    def __repr__(self) -> str:
+        return f"Links{self.columns}"
+
+    def __eq__(self, other: object) -> bool:
+        return self.columns == other.columns if isinstance(other, Links) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
+
+    def __reduce__(self) -> tuple[type["Links"], Columns]:
+        return Links, self.columns
 
     def __len__(self) -> int:
-        return len(self.hrefs)
+        return len(self._kernel if self._columns is None else self._columns[0])
 
     def __iter__(self) -> Iterator[Link]:
         for href, kind, anchor, rel in zip(self.hrefs, self.kinds, self.anchors, self.rels, strict=True):

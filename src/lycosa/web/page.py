@@ -36,7 +36,7 @@ from lycosa.web.document import (
 from lycosa.web.kernel import native
 from lycosa.web.links import MAX_LINKS, Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
-from lycosa.web.url import LinkRules, base_url, followed_by_kernel, parse_url
+from lycosa.web.url import FollowedLinks, LinkRules, base_url, parse_url
 
 GROUP = "lycosa.parts"  # of entry points
 
@@ -146,28 +146,31 @@ def read_natively(document: Document) -> Page | None:
     """The page of an HTML or XHTML document; None where there is no kernel or the document needs a tree."""
     kernel = native()
     found = kernel and kernel.analyse_html(document.body, *kernel_arguments(document))
-    return _page_of(document, found) if found is not None else None
+    return _page_of(document, found, document.fingerprint, document.digest) if found is not None else None
 
 
-def page_from_kernel(document: Document, found: Any) -> Page:
-    """The page of a document that the kernel has read; where it found that a tree is needed, one is built."""
-    return _parsed(document) if found is None else _page_of(document, found)
+def page_from_kernel(document: Document, found: Any, fingerprint: int, digest: bytes) -> Page:
+    """The page of a document that the kernel has read and made the digests of; where it found that a tree is needed,
+    one is built."""
+    if found is None:
+        return _parsed(msgspec.structs.replace(document, fingerprint=fingerprint, digest=digest))
+    return _page_of(document, found, fingerprint, digest)
 
 
-def _page_of(document: Document, found: Any) -> Page:
-    head, columns, text, main, simhash, followed, is_cut, is_volatile = found
+def _page_of(document: Document, found: Any, fingerprint: int, digest: bytes) -> Page:
+    head, written, text, main, simhash, found_followed, is_cut, is_volatile = found
     title, description, canonical, language, base_href, robots = head
-    links = escape_queries(written := Links(*columns), document.charset)
-    if followed is not None:
-        base = base_url(document.url, base_href)
-        followed = followed_by_kernel(followed, base) if links is written else None
+    links = escape_queries(as_written := Links.by_kernel(written), document.charset)
+    followed = None
+    if found_followed is not None and links is as_written:
+        followed = FollowedLinks.by_kernel(found_followed, base_url(document.url, base_href), base_href or "")
     visible, headings, first, last, codes, text_digest = text
     return Page(
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=document.fingerprint,
-        digest=document.digest,
+        fingerprint=fingerprint,
+        digest=digest,
         title=title,
         description=description,
         canonical=canonical and escape_query(canonical, document.charset),

@@ -12,10 +12,10 @@ b.github.io are two domains.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 from ada_url._ada_wrapper import ffi, lib
@@ -161,24 +161,96 @@ class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.images, self.obeys_nofollow, self.most, MAX_URL_BYTES
 
 
-class FollowedLinks(NamedTuple):
+class FollowedLinks:
     """The links of a page that are followed, in columns: hrefs as written but without fragments, each once with its
-    first words. `joined` says where they lead: href → normalised URL, in their order; what leads nowhere is absent."""
+    first words, and the `base_href` of the page. `joined` says where they lead: href → normalised URL, in their order;
+    what leads nowhere is absent. Nearly all of them were seen before, and nobody asks for their texts: where the kernel
+    has found them, `kernel` is what it keeps of them, and they become strings when they are asked for."""
 
-    hrefs: tuple[str, ...]
-    kinds: bytes
-    anchors: tuple[str, ...]
-    joined: dict[str, str]
+    __slots__ = ("_columns", "_joined", "base_href", "kernel")
+
+    def __init__(
+        self,
+        hrefs: tuple[str, ...] = (),
+        kinds: bytes = b"",
+        anchors: tuple[str, ...] = (),
+        joined: Mapping[str, str] | None = None,
+        base_href: str = "",
+    ) -> None:
+        self.base_href = base_href
+        self.kernel: Any = None
+        self._columns: tuple[tuple[str, ...], bytes, tuple[str, ...]] | None = (hrefs, kinds, anchors)
+        self._joined: Mapping[str, str] | None = joined or {}
+
+    @classmethod
+    def by_kernel(cls, found: Any, base: str, base_href: str) -> "FollowedLinks":
+        """What the kernel has found, with the odd hrefs joined with `base`."""
+        if found.counts()[1]:
+            hrefs, kinds, anchors = found.columns()
+            joined, odd = found.joined(hrefs)
+            return cls(hrefs, kinds, anchors, _with_odd(base, joined, odd, MAX_URL_BYTES), base_href)
+        links = cls.__new__(cls)
+        links._columns = links._joined = None
+        links.base_href, links.kernel = base_href, found
+        return links
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], bytes, tuple[str, ...]]:
+        """Hrefs, kinds and anchors."""
+        if self._columns is None:
+            self._columns = self.kernel.columns()
+        return self._columns
+
+    @property
+    def hrefs(self) -> tuple[str, ...]:
+        return self.columns[0]
+
+    @property
+    def kinds(self) -> bytes:
+        return self.columns[1]
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return self.columns[2]
+
+    @property
+    def joined(self) -> Mapping[str, str]:
+        if self._joined is None:
+            self._joined = self.kernel.joined(self.hrefs)[0]
+        return self._joined
+
+    @property
+    def leading(self) -> int:
+        """How many hrefs lead somewhere."""
+        return self.kernel.counts()[0] if self._joined is None else len(self._joined)
+
+    @property
+    def urls(self) -> Any:
+        """Where they lead, as `RecentUrls.unseen` takes it."""
+        return list(self.joined.values()) if self.kernel is None else self.kernel
+
+    def __repr__(self) -> str:
+        return f"FollowedLinks{(*self.columns, self.joined, self.base_href)}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FollowedLinks):
+            return NotImplemented
+        return (*self.columns, self.joined, self.base_href) == (*other.columns, other.joined, other.base_href)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.kernel if self._columns is None else self._columns[0])
 
 
-def follow_links(links: Links, base: str, rules: LinkRules) -> FollowedLinks:
-    """The links that a crawl follows on a page whose hrefs are joined with `base`, a normalised URL."""
+def follow_links(links: Links, base: str, rules: LinkRules, base_href: str = "") -> FollowedLinks:
+    """The links that a crawl follows on a page whose hrefs are joined with `base`, a normalised URL: that of the page,
+    joined with its `base_href`."""
     kernel = native()
     if kernel is not None:
-        columns = links.hrefs, links.kinds, links.anchors, links.rels
-        found = kernel.follow_links(base, columns, rules.for_kernel)
+        found = kernel.follow_links(base, base_href, links.columns, rules.for_kernel)
         if found is not None:
-            return followed_by_kernel(found, base)
+            return FollowedLinks.by_kernel(found, base, base_href)
     followed: dict[str, tuple[int, str]] = {}
     for href, kind, anchor, rel in zip(links.hrefs, links.kinds, links.anchors, links.rels, strict=True):
         if _is_followed(kind, rel, rules):
@@ -188,15 +260,7 @@ def follow_links(links: Links, base: str, rules: LinkRules) -> FollowedLinks:
             first_kind, words = followed.get(stem, (kind, ""))
             followed[stem] = first_kind, words or anchor
     kinds, anchors = bytes(kind for kind, _ in followed.values()), tuple(words for _, words in followed.values())
-    return FollowedLinks(tuple(followed), kinds, anchors, _join(base, followed, MAX_URL_BYTES))
-
-
-def followed_by_kernel(
-    found: tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]], base: str
-) -> FollowedLinks:
-    """What the kernel found, with the odd hrefs joined."""
-    hrefs, kinds, anchors, joined, odd = found
-    return FollowedLinks(hrefs, kinds, anchors, _with_odd(base, joined, odd, MAX_URL_BYTES))
+    return FollowedLinks(tuple(followed), kinds, anchors, _join(base, followed, MAX_URL_BYTES), base_href)
 
 
 def _is_followed(kind: int, rel: str, rules: LinkRules) -> bool:
