@@ -12,8 +12,10 @@ use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longer words are left as they are: the index drops them, and counts their place. They are no identifiers.
+/// Longer words are data. They are no identifiers, and only their place counts.
 const LONGEST_BYTES: usize = 50;
+/// What stands in the place of a longer word; no term is so.
+const FILLER: &[u8] = b". ";
 /// Shorter words in identifiers say nothing.
 const SHORTEST_PART: usize = 2;
 /// Of terms; beyond it all are forgotten.
@@ -150,8 +152,7 @@ impl TermMap {
             terms.out.truncate(end);
             self.parts.add(if may_be_identifier { identifier } else { 0 });
         } else if word.len() >= LONGEST_BYTES {
-            terms.out.extend_from_slice(word.as_bytes());
-            terms.out.push(b' ');
+            terms.out.extend_from_slice(FILLER);
         } else if !self.add_known(hash, may_be_identifier, &mut terms.out) {
             terms.unknown.push(Unknown { place: terms.out.len(), word, may_be_identifier });
         }

@@ -226,8 +226,7 @@ def register(index: tantivy.Index) -> None:
 
 @cache
 def _splitter() -> tantivy.TextAnalyzer:
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-    return builder.filter(tantivy.Filter.remove_long(LONGEST_TOKEN)).build()
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 @cache
