@@ -142,6 +142,11 @@ def test_words_that_are_read_together_are_those_that_are_read_one_by_one(monkeyp
 
 
 @needs_kernel
+def test_main_element_in_a_title_leaves_no_mark_there() -> None:
+    assert difference(document_of(b"<svg><form><title><main>")) == {}
+
+
+@needs_kernel
 @given(st.binary(max_size=60) | st.lists(st.sampled_from(HOSTILE_BITS), max_size=12).map(b"".join))
 def test_kernel_makes_the_page_of_its_twin_of_any_bytes(body: bytes) -> None:
     assert not difference(document_of(body))

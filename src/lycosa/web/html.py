@@ -69,8 +69,8 @@ def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document."""
     tree, is_cut = parse_html(document)
     reader = _PageReader(tree)
-    links, headings = reader.links(), reader.headings()
-    visible, main = reader.texts()
+    title, links, headings = reader.title(), reader.links(), reader.headings()
+    visible, main = reader.texts()  # it marks the main element in the tree
     first, last = structure_of_names(reader.names)
     return Page(
         url=document.url,
@@ -78,7 +78,7 @@ def analyse_html(document: Document) -> Page:
         charset=document.charset,
         fingerprint=document.fingerprint,
         digest=document.digest,
-        title=reader.title(),
+        title=title,
         description=reader.description,
         canonical=reader.canonical and escape_query(reader.canonical, document.charset),
         language=reader.language or reader.meta_language or document.content_language,
