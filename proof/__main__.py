@@ -28,6 +28,7 @@ make bench NAME=site           run one
   ARGS=--json                  one JSON object on standard output, everything else on standard error
   ARGS='--seed 7 --out DIR'    another seed; results to DIR
   ARGS='--runs 5 --only a,b'   what is measured, so often; only these parts
+  ARGS='--site rust-doc'       another site, for benchmarks that serve a real one
 
 Exit codes: 0 all bars hold, 2 bad usage, 3 a bar does not hold, 4 results could not be written, 130 interrupted,
 143 terminated."""
@@ -58,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="how often to repeat what is measured")
     parser.add_argument("--minutes", type=float, help="how long each part of a campaign takes (fuzz, soak)")
     parser.add_argument("--only", default="", help="the parts to run, with commas between them")
+    parser.add_argument("--site", default="", help="the real site to serve, by its package (peers, tls and others)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--out", type=Path, help="folder for the results")
     return parser.parse_args()
@@ -88,6 +90,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
         only=[name.strip() for name in options.only.split(",") if name.strip()],
         kind=options.kind,
         minutes=options.minutes,
+        site=options.site,
         former=report.former_tables(folder, experiment.name, seed=options.seed, quick=options.quick) if folder else (),
     )
     try:

@@ -131,6 +131,7 @@ class Run:
         chosen: tuple[str, ...] = (),
         minutes: float | None = None,
         former: tuple[ResultTable, ...] = (),
+        site: str = "",
     ) -> None:
         self.seed = seed
         self.quick = quick
@@ -138,6 +139,7 @@ class Run:
         self.chosen = chosen
         self.minutes = minutes  # how long each part of a campaign takes; None: as long as it thinks right
         self.former = former  # what the run before it reported, with the same seed, where its results go
+        self.site = site  # the package of real documentation to serve; empty: the one that it takes by itself
         self._view = view
         self._settings: dict[str, Cell] = {}
         self._figures: dict[str, Figure] = {}
@@ -271,6 +273,7 @@ def perform(
     kind: str = "lab",
     minutes: float | None = None,
     former: tuple[ResultTable, ...] = (),
+    site: str = "",
 ) -> ExperimentResult:
     """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
     wanted = {name.lower() for name in only}
@@ -279,7 +282,7 @@ def perform(
         raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
     chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
     times = runs or (1 if quick else experiment.runs)
-    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes, former=former)
+    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes, former=former, site=site)
     started_s, load = time.perf_counter(), os.getloadavg()[0]
     with redirect_stdout(sys.stderr):
         experiment.run(run)
@@ -290,6 +293,8 @@ def perform(
     if wanted:
         parts = ",".join(chosen)
         options.append(f'--only "{parts}"' if " " in parts else f"--only {parts}")
+    if site:
+        options.append(f"--site {site}")
     if minutes is not None:
         options.append(f"--minutes {minutes:g}")
     return ExperimentResult(kind, experiment, seed, quick, seconds, load, findings, verdicts, tuple(options))

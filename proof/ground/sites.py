@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from lycosa.errors import SettingsError
 from proof.experiment import Run
 from proof.ground.commands import CommandUsage, lycosa, scratch
 from proof.ground.peers import package
@@ -29,10 +30,16 @@ PYTHON = RealSite("python3.11-doc", "usr/share/doc/python3.11/html", "/index.htm
 POSTGRESQL = RealSite("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html", "/index.html")
 
 
+RUST = RealSite("rust-doc", "usr/share/doc/rust-doc/html", "/std/index.html")  # the largest: 32,000 pages
+SITES = {site.package: site for site in (OPENJDK, PYTHON, POSTGRESQL, RUST)}
+
+
 @contextlib.contextmanager
 def served_site(run: Run, *, tls: bool = False) -> Iterator[tuple[RealSite, Nginx]]:
-    """The site that a run is about, the smaller one if it is quick, served by nginx."""
-    site = POSTGRESQL if run.quick else OPENJDK
+    """The site that a run is about, or by itself openjdk-17-doc, the smaller one if it is quick, served by nginx."""
+    if run.site and run.site not in SITES:
+        raise SettingsError(f"--site knows {', '.join(SITES)}, not {run.site}")
+    site = SITES[run.site] if run.site else POSTGRESQL if run.quick else OPENJDK
     run.setting("site", site.package)
     with scratch() as folder, nginx_of(site.folder(), folder, tls=tls) as server:
         yield site, server

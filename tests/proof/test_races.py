@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lycosa.errors import LycosaError
+from lycosa.errors import LycosaError, SettingsError
 from proof.bench import peers, recrawl, tls
 from proof.experiment import ExperimentResult, perform
 from proof.ground.commands import CommandUsage
@@ -73,6 +73,11 @@ def test_peers_one_that_cannot_be_had_is_left_out_with_its_reason(result: Experi
     assert [row[0] for row in result.findings.tables[0].rows] == [OURS, IN_PYTHON, "Scrapy", "Heritrix", "spider"]
 
 
+def test_site_that_is_not_known_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"--site knows openjdk-17-doc, .*rust-doc, not rust-docs"):
+        perform(peers.EXPERIMENT, kind="bench", site="rust-docs", view=ProgressSteps(io.StringIO()))
+
+
 def test_tls_runs_the_same_crawls_over_https(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 
@@ -83,9 +88,10 @@ def test_tls_runs_the_same_crawls_over_https(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(peers, "served_site", site)
     monkeypatch.setattr(peers, "take_turn", made_up)
-    result = perform(tls.EXPERIMENT, kind="bench", runs=1, only=["scrapy"], view=ProgressSteps(io.StringIO()))
+    view = ProgressSteps(io.StringIO())
+    result = perform(tls.EXPERIMENT, kind="bench", runs=1, only=["scrapy"], site="rust-doc", view=view)
     assert asked == [True]
-    assert result.command == "make bench NAME=tls ARGS='--runs 1 --only Scrapy'"
+    assert result.command == "make bench NAME=tls ARGS='--runs 1 --only Scrapy --site rust-doc'"
 
 
 def test_recrawl_edit_leaves_the_original_alone(tmp_path: Path) -> None:
