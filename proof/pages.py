@@ -129,9 +129,10 @@ def _tables(result: Result) -> list[ResultTable]:
 
 
 def _long(result: Result) -> str:
-    settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
     machine = f"load {result['environment']['load']} on {result['environment']['cores']} cores at the start"
-    parts = [f"`{result['command']}` ({settings}; {machine}; {result['seconds'] / 60:.0f} minutes)\n"]
+    facts = [", ".join(f"{name} {value}" for name, value in result["settings"].items()), machine]
+    facts.append(f"{result['seconds'] / 60:.0f} minutes")
+    parts = [f"`{result['command']}` ({'; '.join(filter(None, facts))})\n"]
     if (RESULTS / f"{result['name']}.svg").is_file():
         parts.append(f"![{result['summary']}](results/{result['name']}.svg)\n")
     parts += map(markdown_table, _tables(result))

@@ -158,16 +158,16 @@ def measure(run: Run) -> None:
                 run.leave_out(_exponent(what), "--only without it")
             else:
                 points = work(run)
-                rows += [(what, each.n, round(each.cpu_s, 5), _of_one(what, each)) for each in points]
+                rows += [(what, each.n, 1000 * each.cpu_s, _of_one(what, each)) for each in points]
                 run.figure(_exponent(what), fitted(points).exponent)
                 run.plot(_chart(what, points))
             step.advance()
-    run.table(["n is", "n", "CPU s for all", "CPU µs for one"], rows)
+    run.table(["n is", "n", "CPU ms for all", "CPU µs for one"], rows)
 
 
 def _of_one(what: str, point: GrowthPoint) -> float | str:
     """CPU microseconds; empty where more of it share the same work."""
-    return "" if what in SHARING else round(1e6 * point.cpu_s / point.n, 2)
+    return "" if what in SHARING else 1e6 * point.cpu_s / point.n
 
 
 def _chart(what: str, points: Sequence[GrowthPoint]) -> LineChart:
