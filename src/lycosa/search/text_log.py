@@ -51,6 +51,10 @@ class TextLog:
         self._folder, self._last_sequence = collection / FOLDER, last_sequence
         self._waiting: list[tuple[PageRow, Readable]] = []
         self._waiting_chars = 0
+        self._encoder, self._frame = (
+            msgspec.msgpack.Encoder(),
+            bytearray(),
+        )  # used again: its memory need not be found anew
         self._number = 0
         self._file: IO[bytes] | None = None
         self._is_usable = True
@@ -70,9 +74,10 @@ class TextLog:
         if not waiting:
             return
         texts = [_Text(row.file_num, row.digest, text) for row, text in waiting]
-        frame = msgspec.msgpack.encode(_Frame(self._last_sequence(), texts))
+        self._encoder.encode_into(_Frame(self._last_sequence(), texts), self._frame, _SIZE.size)
+        _SIZE.pack_into(self._frame, 0, len(self._frame) - _SIZE.size)
         try:
-            self._write(_SIZE.pack(len(frame)) + frame)
+            self._write(self._frame)
         except OSError:  # the disk refuses, and the commit itself will say so
             self._is_usable = False
             self.close()
@@ -80,7 +85,7 @@ class TextLog:
     def on_committed(self) -> None:
         return
 
-    def _write(self, frame: bytes) -> None:
+    def _write(self, frame: bytes | bytearray) -> None:
         if self._file is None or self._file.tell() >= FILE_BYTES:
             if self._file is not None:
                 self._file.close()
