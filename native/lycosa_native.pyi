@@ -130,6 +130,14 @@ class RecentUrls:
     def unseen(self, urls: list[str] | Followed) -> list[str]:
         """Notes URLs, also those that the links of a page lead to; those that were not among the recent ones are returned, each once."""
 
+def near_hashes(
+    asked: bytes, segments: list[tuple[object, int, int]], newest: bytes, first: int, bounds: tuple[int, int]
+) -> tuple[bytes, bytes, bytes]:
+    """The pairs of SimHashes that differ in so many sure bits at the most, see `lycosa.duplicates.index`: places of those
+    asked for, numbers of entries and distances, of eight bytes, the lowest first, in the order of places and numbers.
+    Entries are those of segments, mapped files with the number of their first entry and the bits of their parts, of
+    which so many entries are looked at, and the newest, which are numbered from `first` on."""
+
 _Columns = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 
 def link_columns(pages: list[object]) -> tuple[_Columns, tuple[bytes, bytes, bytes]]:

@@ -2,7 +2,7 @@
 //!
 //! ISA-L is not linked in: the functions are those of the library that the Python package `isal` has loaded already.
 //! So both sides of the door always give the same bytes (a packed archive is unpacked to the file it was), and a build
-//! needs neither an assembler nor autotools. This is the one module with `unsafe` code: it calls C.
+//! needs neither an assembler nor autotools. There is `unsafe` code here because it calls C.
 #![allow(unsafe_code)]
 
 use libloading::Library;

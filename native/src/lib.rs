@@ -10,6 +10,7 @@ mod followed;
 mod gzip;
 mod hazard;
 mod markdown;
+mod near;
 mod outline;
 mod page;
 mod scan;
@@ -36,7 +37,7 @@ use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 19;
+const CONTRACT: u32 = 20;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.
@@ -248,6 +249,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CONTRACT", CONTRACT)?;
     module.add("ISAL_MAJOR_VERSION", gzip::MAJOR_VERSION)?;
     module.add_class::<seen::RecentUrls>()?;
+    module.add_function(wrap_pyfunction!(near::near_hashes, module)?)?;
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;

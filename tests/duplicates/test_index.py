@@ -10,6 +10,7 @@ import pytest
 from lycosa.duplicates import KnownTexts, SimHashIndex
 from lycosa.duplicates import index as indexing
 from lycosa.duplicates.index import Hashes, near_among, unpacked
+from lycosa.web import NEAR_BITS
 from tests.resident import needs_smaps, resident_bytes
 
 
@@ -28,6 +29,9 @@ def some_hashes(count: int, seed: int = 1) -> Hashes:
     return np.array(made, np.uint64)
 
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
+
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "MOST_NEWEST", 16)
@@ -42,8 +46,10 @@ def test_index_finds_what_a_comparison_of_all_finds(tmp_path: Path, monkeypatch:
     index.add(hashes)
 
     found, wanted = index.near(hashes), near_among(hashes, hashes)
+    each_with_each = indexing.distances(hashes[:, None], hashes[None, :]) <= NEAR_BITS
 
     assert len(index) == 500
+    assert [wanted.asked.tolist(), wanted.entry.tolist()] == [part.tolist() for part in np.nonzero(each_with_each)]
     assert [column.tolist() for column in found] == [column.tolist() for column in wanted]
     assert len(found.asked) > 600
     assert (index.entries(np.arange(500)) == hashes).all()

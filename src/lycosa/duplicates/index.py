@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lycosa.errors import storage_error
-from lycosa.web import BLOCK_BITS, NEAR_BITS
+from lycosa.web import BLOCK_BITS, NEAR_BITS, native
 
 MOST_NEWEST = 256
 MERGED_AT_ONCE = 4
@@ -70,9 +70,20 @@ def distances(hashes: Hashes, others: Hashes) -> npt.NDArray[np.uint8]:
 
 def near_among(hashes: Hashes, others: Hashes) -> NearPairs:
     """All near pairs, each compared with each: for a few hundred."""
+    if (kernel := native()) is not None:
+        return _pairs(kernel.near_hashes(_packed(hashes), [], _packed(others), 0, (NEAR_BITS, MOST_IN_PART)))
     found = distances(hashes[:, None], others[None, :])
     asked, entry = np.nonzero(found <= NEAR_BITS)
     return NearPairs(asked, entry, found[asked, entry].astype(np.int64))
+
+
+def _packed(hashes: Hashes) -> bytes:
+    return hashes.astype("<u8", copy=False).tobytes()
+
+
+def _pairs(columns: tuple[bytes, bytes, bytes]) -> NearPairs:
+    """The pairs that the kernel has found."""
+    return NearPairs(*(np.frombuffer(column, "<i8") for column in columns))
 
 
 def _part_bits(count: int) -> int:
@@ -110,6 +121,11 @@ class _Segment:
     @property
     def size_bytes(self) -> int:
         return len(self._map)
+
+    @property
+    def for_kernel(self) -> tuple[mmap.mmap, int, int]:
+        """Its file, the number of its first entry, and the bits of its parts."""
+        return self._map, self.first, self._bits
 
     def release(self) -> None:
         """Has what was read of the file leave the memory of the process; the system may keep it."""
@@ -197,11 +213,17 @@ class SimHashIndex:
         """The entries that are near each of these, which may be none."""
         if not len(hashes):
             return near_among(hashes, hashes)
+        newest = self._newest[: self._newest_count]
+        if (kernel := native()) is not None:
+            segments, bounds = [segment.for_kernel for segment in self._segments], (NEAR_BITS, MOST_IN_PART)
+            pairs = _pairs(kernel.near_hashes(_packed(hashes), segments, _packed(newest), self._written, bounds))
+            self._release()
+            return pairs
         values = np.concatenate(list(_parts(hashes)), axis=1)
         found = [segment.near(hashes, values) for segment in self._segments]
         self._release()
-        newest = near_among(hashes, self._newest[: self._newest_count])
-        found.append(newest._replace(entry=newest.entry + self._written))
+        among = near_among(hashes, newest)
+        found.append(among._replace(entry=among.entry + self._written))
         return _joined(found)
 
     def _release(self) -> None:
