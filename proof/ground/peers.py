@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -207,11 +208,17 @@ def _installed(name: str, tool: str, install: Callable[[Path], None]) -> Path:
     if shutil.which(tool) is None:
         raise LycosaError(f"{name} needs {tool} to be installed, and there is no {tool} on the path")
     say(f"installing {name} into {folder}; this can take minutes")
-    unfinished = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    install(unfinished)
-    unfinished.rename(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.new-", dir=folder.parent) as unfinished:
+        # In a folder of its own: two benchmarks may install the same thing at the same time.
+        made = Path(unfinished) / folder.name
+        made.mkdir()
+        install(made)
+        try:
+            made.rename(folder)
+        except OSError:  # somebody else was faster
+            if not folder.is_dir():
+                raise
     return folder
 
 
