@@ -34,6 +34,11 @@ def crawl(server: Nginx, into: Path, pages: int, *words: str) -> dict[str, int]:
     return found
 
 
+def pages_served(server: Nginx) -> set[str]:
+    """The pages that were sent since the last call."""
+    return {each.path for each in server.served() if each.status == 200 and each.path.endswith(".html")}
+
+
 @contextlib.contextmanager
 def replayed(collection: Path, folder: Path) -> Iterator[str]:
     """pywb on loopback, with the archive of a collection; gives the beginning of its URLs."""
@@ -79,9 +84,10 @@ def measure(run: Run) -> None:
     run.setting("site", PYTHON.package)
     with scratch() as folder, nginx_of(PYTHON.folder(), folder) as server, browser() as page:
         counts = crawl(server, folder / "whole", pages, "--requisites")
+        kept = pages_served(server)
         crawl(server, folder / "bare", pages)
-        kept = [path.path for path in server.served() if path.status == 200 and path.path.endswith(".html")]
-        others = sorted(set(kept) - set(FIRST))
+        kept &= pages_served(server)  # with a limit of pages each has some that the other has not
+        others = sorted(kept - set(FIRST))
         chosen = [*(path for path in FIRST if path in kept), *random.Random(run.seed).sample(others, COMPARED)]
         found: dict[str, list[float]] = {}
         for name in ("whole", "bare"):
