@@ -677,7 +677,7 @@ SETTINGS = {field.name: _completed(field) for field in _FIELDS}
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in _FIELDS}
 
 
-_USER_OF_URL = re.compile(r"(?<=//)[^/@\s]*@")  # with a password, which does not belong into messages
+_USER_OF_URL = re.compile(r"(?<=://)[^/@\s]*@")  # with a password, which does not belong into messages
 
 
 def read_values(values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> dict[str, Any]:

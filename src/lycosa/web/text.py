@@ -17,8 +17,9 @@ BETWEEN = "\0"
 _CLINGING = re.compile("\0(?:(?=[.,;:!?)\\]}%'])|(?<=[(\\[{]\0)[\0- ]*)")
 _ASCII = bytes(range(128))
 _CONTROLS_AS_SPACES = bytes(max(byte, 0x20) for byte in range(256))
+# What each byte of ASCII adds to the codes: itself, its square, and one to the length.
 _CODES = np.arange(len(_ASCII))
-_SQUARES = _CODES**2
+_SUMS = np.stack([_CODES, _CODES**2, np.ones_like(_CODES)], axis=1)
 
 _NO_LINKS = Links()
 
@@ -56,9 +57,10 @@ def codes_of(text: bytes) -> TextCodes:
     """The text codes of valid UTF-8; a character's code is its Unicode code point."""
     counts = np.bincount(np.frombuffer(text, dtype=np.uint8), minlength=len(_ASCII))[: len(_ASCII)]
     beyond = [ord(character) for character in text.translate(None, _ASCII).decode()]  # without ASCII it is still UTF-8
+    total, squares, length = (counts @ _SUMS).tolist()
     return TextCodes(
-        total=int(counts @ _CODES) + sum(beyond),
-        squares=int(counts @ _SQUARES) + sum(code * code for code in beyond),
+        total=total + sum(beyond),
+        squares=squares + sum(code * code for code in beyond),
         distinct=int(np.count_nonzero(counts)) + len(set(beyond)),
-        length=int(counts.sum()) + len(beyond),
+        length=length + len(beyond),
     )
