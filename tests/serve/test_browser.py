@@ -30,6 +30,7 @@ class Viewer:
         return str(self.page.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
 
     def click(self, selector: str) -> None:
+        self.page.wait(lambda: self.page.evaluate("document.readyState") == "complete", PATIENCE_S)  # buttons work now
         self.page.evaluate(f"document.querySelector({selector!r}).click()")
 
     def fill(self, setting: str, value: str) -> None:
@@ -56,7 +57,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
     into = tmp_path / "c"
     web_words = ("--hosts", "2", "--pages", "40", "--robots", "missing=1", "--time-scale", "2000000")
     with simulated_web(tmp_path, *web_words) as web, browser() as page:
-        crawl = started(*web.crawl(into, "--serve", delay="0.5"))
+        crawl = started(*web.crawl(into, "--serve", delay="5"))  # slow enough for a slow machine
         assert crawl.stderr is not None
         link = next(line for line in crawl.stderr if "the live page is at" in line).split()[-1]
         viewer = Viewer(page, link)
@@ -94,7 +95,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
             viewer.open(page.evaluate("document.querySelector('tbody th a').getAttribute('href')"))
             assert viewer.text(".diff ins, .diff del")
             viewer.open("/search?q=the")
-            assert viewer.text(".results li a")
+            viewer.wait_for(".results li a", "")  # once the index is made
             viewer.open("/report?anew=1")  # takes longer than the page waits for it, or not
             viewer.wait_for_report()
 

@@ -19,6 +19,7 @@ from lycosa.serve.server import make_app
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.views import limit_list
 from lycosa.settings import SETTINGS, CrawlSettings, save_settings
+from lycosa.store import CollectionStore
 from tests.crawl.memory_crawl import crawl, front
 from tests.crawl.small_site import FIRST, Sent, crawl_site, links
 from tests.serve.client import Client
@@ -264,6 +265,19 @@ def test_search_waits_for_an_index_that_is_being_made(
     assert searcher.get("/api/v1/search?q=the").facts["total"] > 0
     past = searcher.get("/api/v1/search?q=the&as_of=2100-01-01").facts
     assert past["total"] == searcher.get("/api/v1/search?q=the").facts["total"]
+    source.close()
+
+
+def test_crawl_that_is_making_its_collection_is_beginning(tmp_path: Path) -> None:
+    source = CollectionSource(tmp_path / "c")
+    early = Client(make_app(source, token=TOKEN, replay_at=""), TOKEN)
+    assert early.get("/api/v1/status").facts["state"] == "beginning"
+    with CollectionStore.create(tmp_path / "c") as made:
+        assert early.get("/api/v1/status").facts["state"] == "beginning", "it has no settings yet"
+        assert "fills itself" in early.get("/").text
+        made.save_settings("")
+        assert early.get("/api/v1/status").facts["state"] == "running"
+        assert early.get("/").status == 200
     source.close()
 
 

@@ -17,7 +17,7 @@ from lycosa.errors import NoPage, SettingsError
 from lycosa.inspect import HostTable, samples_of
 from lycosa.search import update_index
 from lycosa.serve.kept import Kept, SlowAnswers
-from lycosa.settings import CrawlSettings, merge, settings_of_folder
+from lycosa.settings import CrawlSettings, has_settings, merge, settings_of_folder
 from lycosa.store import CollectionStore, is_collection, shard_paths
 
 READERS = 4
@@ -50,8 +50,8 @@ class CollectionSource:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a collection yet: a crawl that has just begun may not have made it."""
-        return is_collection(self.path) or bool(self.shards)
+        """Whether there is a collection yet: a crawl that has just begun may not have made it, or not all of it."""
+        return has_settings(self.path) and (is_collection(self.path) or bool(self.shards))
 
     @contextmanager
     def reading(self) -> Iterator[Collection]:

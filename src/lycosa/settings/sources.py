@@ -72,10 +72,14 @@ def read_fields_file(path: Path) -> SettingTable:
         raise SettingsError(f"{path} {said}: {invalid.phrase}") from invalid
 
 
+def has_settings(folder: Path) -> bool:
+    """Whether the collection in a folder has its settings yet: they are written after it is made."""
+    return os.path.lexists(folder / SETTINGS_FILE)
+
+
 def settings_of_folder(folder: Path) -> SettingsSource | None:
     """The settings of the collection in a folder; None where there is none yet."""
-    file = folder / SETTINGS_FILE
-    return read_file(file) if os.path.lexists(file) else None
+    return read_file(folder / SETTINGS_FILE) if has_settings(folder) else None
 
 
 def save_settings(folder: Path, settings: CrawlSettings) -> None:
