@@ -29,7 +29,8 @@ runs with the tests. The figures below are what the commands printed; the comman
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
 `make chaos` goes on where it was interrupted (`.proof/`), and ends there with fewer `--runs`. `make fuzz` goes on from
-its results: the minutes of several sessions add up.
+its results: the minutes of several sessions add up. `make soak` begins anew: it is about one process that runs for an
+hour.
 
 A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
 the kill. When the disk is full a
