@@ -4,9 +4,11 @@ The same pages are crawled from memory on virtual time, with the tree as it is a
 serve sessions, rendering, requisites, `--keep`, `--external`, preferences and identity (see `without_features`).
 valgrind counts the instructions of both, which other work on the machine does not change; those of a crawl of fewer
 pages are taken off, so that the start does not count. Two crawls of the same kind stand beside them, to show how far
-the counts can be told apart. Network and libcurl are not in the counts, which makes the bar stricter.
+the counts can be told apart. Network and libcurl are not in the counts, which makes the bar stricter. The calls of
+Python's functions are the same in each crawl: how many the lines add, and that none goes into the features' rooms.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -16,10 +18,12 @@ from statistics import median
 
 from lycosa.errors import LycosaError
 from proof import Bar, Experiment, Run
-from proof.ground.commands import scratch
+from proof.ground.commands import run_command, scratch
 from proof.ground.peers import valgrind
 from proof.ground.sites import POSTGRESQL
 
+CALLS, INSTRUCTIONS = "calls", "instructions"
+IN_ROOMS, ADDED = "calls into the rooms of features", "calls that the seams add, a page"
 COST, NOISE = "instructions a page beside a crawl without the seams", "two crawls of the same kind differ by"
 # Pages. What the state does on threads of its own differs from crawl to crawl; over the whole site it weighs least.
 FEW, MANY, QUICK_MANY = 50, 1_150, 350
@@ -33,7 +37,7 @@ def instructions(words: list[str | Path], folder: Path, pages: int) -> int:
     command = [valgrind(), "--tool=callgrind", f"--callgrind-out-file={counted}", *crawl]
     same = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=same, check=False)
-    if done.returncode or int(done.stdout) != pages:
+    if done.returncode or json.loads(done.stdout)["pages"] != pages:
         raise LycosaError(f"a crawl in valgrind ended with {done.returncode}: {done.stderr.strip()[-200:]}")
     found = re.search(r"^totals: (\d+)", counted.read_text(), re.MULTILINE)
     if found is None:
@@ -46,9 +50,36 @@ def per_page(words: list[str | Path], many: int) -> float:
         return (instructions(words, folder, many) - instructions(words, folder, FEW)) / (many - FEW)
 
 
+def measure_calls(run: Run) -> None:
+    found = {}
+    for name, words in ((WHOLE, ["--whole"]), (WITHOUT, [])):
+        with scratch() as folder:
+            command = [sys.executable, "-m", "proof.ground.without_features", "--calls", *words]
+            done = run_command([*command, POSTGRESQL.folder(), folder / "crawl", str(QUICK_MANY)])
+        found[name] = json.loads(done.out)
+        if found[name]["pages"] != QUICK_MANY:
+            raise LycosaError(f"a crawl had {found[name]['pages']} pages")
+    run.figure(IN_ROOMS, found[WHOLE]["in_rooms"])
+    run.figure(ADDED, (found[WHOLE]["calls"] - found[WITHOUT]["calls"]) / QUICK_MANY)
+    run.figure("calls, a page", found[WHOLE]["calls"] / QUICK_MANY)
+
+
 def measure(run: Run) -> None:
-    many = QUICK_MANY if run.quick else MANY
     run.setting("site", POSTGRESQL.package)
+    if CALLS in run.chosen:
+        measure_calls(run)
+    else:
+        run.leave_out(IN_ROOMS, "not asked for")
+        run.leave_out(ADDED, "not asked for")
+    if INSTRUCTIONS in run.chosen:
+        measure_instructions(run)
+    else:
+        run.leave_out(COST, "not asked for")
+        run.leave_out(NOISE, "not asked for")
+
+
+def measure_instructions(run: Run) -> None:
+    many = QUICK_MANY if run.quick else MANY
     run.setting("pages", f"{FEW} to {many}")
     spent: dict[str, list[float]] = {WHOLE: [], WITHOUT: []}
     rows = []
@@ -68,5 +99,10 @@ EXPERIMENT = Experiment(
     summary="what features cost a crawl that uses none of them, in instructions",
     run=measure,
     runs=2,
-    bars=(Bar("absent when off", COST, "<=", 1.01), Bar("can be told", NOISE, "<=", 1.01)),
+    choices=(CALLS, INSTRUCTIONS),
+    bars=(
+        Bar("not called", IN_ROOMS, "<=", 0),
+        Bar("absent when off", COST, "<=", 1.01),
+        Bar("can be told", NOISE, "<=", 1.01),
+    ),
 )

@@ -1,5 +1,6 @@
 """The crawl to which the benchmark `features` compares: the tree without the lines that serve features that are off."""
 
+import json
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -30,7 +31,16 @@ def test_crawls_with_and_without_the_seams_keep_the_same_pages(tmp_path: Path) -
     (site / "index.html").write_text("<a href=0.html>x</a>")
     said = [
         subprocess.run(
-            [sys.executable, "-m", "proof.ground.without_features", *words, site, tmp_path / f"c{len(words)}", "10"],
+            [
+                sys.executable,
+                "-m",
+                "proof.ground.without_features",
+                "--calls",
+                *words,
+                site,
+                tmp_path / f"c{len(words)}",
+                "10",
+            ],
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
@@ -38,4 +48,7 @@ def test_crawls_with_and_without_the_seams_keep_the_same_pages(tmp_path: Path) -
         ).stdout
         for words in (["--whole"], [])
     ]
-    assert said == ["10\n", "10\n"]
+    whole, bare = map(json.loads, said)
+    assert whole["pages"] == bare["pages"] == 10
+    assert 0 < whole["calls"] - bare["calls"] < whole["calls"] / 10
+    assert whole["in_rooms"] == 0
