@@ -38,14 +38,13 @@ class Said(NamedTuple):
         return found
 
 
-def started(*words: str | Path, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    """The command, running."""
+def started(*words: str | Path, before: tuple[str, ...] = (), terminal: int | None = None) -> subprocess.Popen[str]:
+    """The command, running; on a terminal if one is given."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LYCOSA_")}
     environment["PYTHONPATH"] = str(REPOSITORY / "src")
     command = [*before, sys.executable, "-m", "lycosa", *map(str, words)]
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    stdin, out = (subprocess.DEVNULL, subprocess.PIPE) if terminal is None else (terminal, terminal)
+    return subprocess.Popen(command, stdin=stdin, stdout=out, stderr=out, text=True, env=environment)
 
 
 def ended(process: subprocess.Popen[str]) -> Said:

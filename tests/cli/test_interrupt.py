@@ -1,5 +1,8 @@
 """Ctrl-C in the first moments of a command, whatever it is importing or opening just then."""
 
+import contextlib
+import json
+import os
 import random
 import re
 import signal
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Said, ended, lycosa, started
+from tests.cli.command import TIMEOUT_S, Said, ended, lycosa, simulated_web, started
 from tests.simweb.conftest import running_simweb
 
 INTERRUPTED = 130
@@ -65,6 +68,34 @@ def test_crawl_interrupted_while_it_makes_its_folder_goes_on_with_the_same_comma
         silent.accept()[0].close()
         again.send_signal(signal.SIGINT)
         assert "Traceback" not in ended(again).err
+
+
+NOHUP = ("sh", "-c", 'exec nohup "$@" >/dev/null 2>&1', "sh")
+
+
+@pytest.mark.parametrize("before", [(), NOHUP], ids=["as it is", "nohup"])
+def test_crawl_whose_terminal_is_closed_commits_and_ends_unless_it_is_to_live_on(
+    tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    into = tmp_path / "c"
+    with simulated_web(tmp_path, "--hosts", "1", "--pages", "60") as web:
+        master, terminal = os.openpty()
+        words = web.crawl(into, "--pages", "40", delay="0.05")
+        running = started(*words, before=("setsid", "--ctty", "--wait", *before), terminal=terminal)
+        os.close(terminal)
+        os.set_blocking(master, False)
+        while len(web.requests()) < 8:
+            with contextlib.suppress(OSError):
+                os.read(master, 65536)
+            time.sleep(0.01)
+        os.close(master)
+        code = running.wait(TIMEOUT_S)
+    last = json.loads((into / "log.jsonl").read_text().splitlines()[-1])
+    if before:
+        assert (code, last["event"], last["pages"]) == (0, "stop", 40)
+    else:
+        assert (code, last["event"], last["reason"]) == (INTERRUPTED, "stop", "interrupted")
+        assert 4 <= last["pages"] < 40
 
 
 def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(tmp_path: Path) -> None:

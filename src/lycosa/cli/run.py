@@ -5,6 +5,7 @@ Called by `crawl`, `recrawl`, `demo` and `cluster crawl`.
 """
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -249,7 +250,8 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
 
 
 def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:
-    """From now on the first Ctrl-C is answered at once and stops the crawl gently, the second one at once."""
+    """From now on the first Ctrl-C is answered at once and stops the crawl gently, the second one at once. A terminal
+    that is closed stops it gently, too, unless it is to live on (`nohup`)."""
     has_told = False
 
     def interrupted() -> None:
@@ -260,8 +262,21 @@ def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Ca
             view.note(f"Stopping: {what}, press Ctrl-C again to stop at once")
         stop("interrupted")
 
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
+
+    def hung_up() -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in terminals:  # whatever is written there would fail from now on
+            os.dup2(nowhere, number)
+        os.close(nowhere)
+        if not has_told:  # the kernel and the shell both tell
+            interrupted()
+
+    loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signum, interrupted)
+        loop.add_signal_handler(signum, interrupted)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
 
 
 def _require_no_shards(settings: CrawlSettings) -> None:
