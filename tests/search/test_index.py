@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -422,26 +421,32 @@ def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_crawls_and_followers_leave_an_index_that_agrees(tmp_path: Path) -> None:
     into, kills, choose = tmp_path / "c", 0, random.Random(4)
-    with running_simweb("--hosts", "10", "--pages", "1500", "--seed", "3") as (ready, _):
+    with running_simweb("--hosts", "10", "--pages", "2500", "--seed", "3") as (ready, _):
         seeds = [f"http://h{n}.sim:{ready.port}/" for n in range(10)]
         manners = ["--scope", "any", "--delay", "0", "--dns", f"127.0.0.1:{ready.dns_port}", "--quiet", "--index"]
         command = ["crawl", *seeds, "--into", str(into), "--allow-private", "127.0.0.0/8", *manners]
-        while True:
-            process = lycosa(*command)
-            try:
-                _, err = process.communicate(timeout=120 if kills == 3 else 0.8 + choose.random() / 2)
-                break
-            except subprocess.TimeoutExpired:
-                if followers := _children(process.pid):
-                    os.kill(followers[0], signal.SIGKILL)
-                    time.sleep(0.2 * choose.random())
-                os.kill(process.pid, signal.SIGKILL)
-                process.communicate()
-                kills += 1
+        while kills < 3:
+            process, before = lycosa(*command), _archived(into)
+            more = choose.randrange(50_000, 300_000)
+            while _archived(into) < before + more and process.poll() is None:
+                time.sleep(0.002)
+            assert process.poll() is None, "the crawl ended before it was killed"
+            if followers := _children(process.pid):
+                os.kill(followers[0], signal.SIGKILL)
+                time.sleep(0.05 * choose.random())
+            os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
+            kills += 1
+        process = lycosa(*command)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert kills >= 2
     assert is_collection(into)
     assert index_problems(into) == []
+
+
+def _archived(into: Path) -> int:
+    """How many bytes the archive has."""
+    return sum(file.stat().st_size for file in into.glob("warc/*.warc.gz"))
 
 
 def _children(pid: int) -> list[int]:
