@@ -239,7 +239,7 @@ async def arrives_as(body: bytes, rig: Rig) -> bool:
 
 
 def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> None:
-    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, idle_s=1.0, first_byte_s=3.0)
+    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, small_bytes=2_400, idle_s=1.0, first_byte_s=3.0)
     body = bytes(range(250)) * 200
 
     async def work(rig: Rig) -> None:
@@ -259,7 +259,9 @@ def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> N
 
 
 def test_curl_large_bodies_wait_while_nobody_reads_those_that_came() -> None:
-    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, total_s=20.0)
+    limits = TransferLimits(
+        body_bytes=60_000, in_flight_bytes=480_000, unread_bytes=72_000, small_bytes=2_400, total_s=20.0
+    )
     body = bytes(range(250)) * 200
 
     async def work(rig: Rig) -> None:
@@ -280,7 +282,7 @@ def test_curl_large_bodies_wait_while_nobody_reads_those_that_came() -> None:
 
 @pytest.mark.slow
 def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
-    limits = TransferLimits(body_bytes=50_000, in_flight_bytes=100_000, idle_s=0.3, total_s=20.0)
+    limits = TransferLimits(body_bytes=50_000, in_flight_bytes=100_000, small_bytes=500, idle_s=0.3, total_s=20.0)
 
     async def work(rig: Rig) -> None:
         rig.server.acts["/stuck"] = says(OK + b"Content-Length: 50000\r\n\r\n" + b"x" * 20_000, hangs=True)

@@ -1,9 +1,12 @@
 """Pausing: never more bytes than allowed, never a standstill, fair shares. Transfers are fakes, time is virtual."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.fetch.transfer import STUCK_S, FlowControl
+from lycosa.fetch.downloader import TransferLimits
+from lycosa.fetch.transfer import FAVOURED, STUCK_S, FlowControl
 
 BODY_BYTES = 1_000
 PIECE_BYTES = 100
@@ -31,14 +34,17 @@ class FakeTransfer:
         self.flow.let_go(self.body_bytes)
 
 
-def flow_of(in_flight_bytes: int, bandwidth_bytes_s: float | None = None) -> FlowControl:
-    return FlowControl(
+def flow_of(
+    in_flight_bytes: int, bandwidth_bytes_s: float | None = None, plan_turn: Callable[[], None] = lambda: None
+) -> FlowControl:
+    limits = TransferLimits(
         in_flight_bytes=in_flight_bytes,
+        unread_bytes=in_flight_bytes // 6,
+        small_bytes=in_flight_bytes // 200,
         body_bytes=BODY_BYTES,
         bandwidth_bytes_s=bandwidth_bytes_s,
-        now_s=0.0,
-        plan_turn=lambda: None,
     )
+    return FlowControl(limits, now_s=0.0, plan_turn=plan_turn)
 
 
 @given(
@@ -117,7 +123,7 @@ def test_flow_paused_transfer_that_leaves_is_never_told_to_go_on() -> None:
 
 def test_flow_unread_bodies_hold_large_transfers_until_they_are_let_go_or_nothing_moves_for_long() -> None:
     flow = flow_of(8 * BODY_BYTES)
-    unread = [FakeTransfer(flow, BODY_BYTES) for _ in range(2)]
+    unread = [FakeTransfer(flow, BODY_BYTES) for _ in range(3)]
     for transfer in unread * 10:
         transfer.receive()
     for transfer in unread:
@@ -137,8 +143,48 @@ def test_flow_unread_bodies_hold_large_transfers_until_they_are_let_go_or_nothin
     waiting = FakeTransfer(flow, BODY_BYTES)
     waiting.receive()
     flow.turn(1.2 + STUCK_S)
-    assert waiting.body_bytes == 0
-    for transfer in unread:
-        flow.let_go(transfer.body_bytes)
+    assert waiting.body_bytes == PIECE_BYTES  # still nobody reads
+    flow.let_go(unread[0].body_bytes)
+    waiting.receive()
     flow.turn(1.3 + STUCK_S)
     assert waiting.body_bytes == PIECE_BYTES
+    for transfer in unread[1:]:
+        flow.let_go(transfer.body_bytes)
+    flow.turn(1.4 + STUCK_S)
+    assert waiting.body_bytes == 2 * PIECE_BYTES
+
+
+def test_flow_small_bodies_that_end_do_not_keep_the_large_ones_waiting() -> None:
+    flow = flow_of(8 * BODY_BYTES)
+    unread = [FakeTransfer(flow, BODY_BYTES) for _ in range(2)]
+    for transfer in unread * 10:
+        transfer.receive()
+    for transfer in unread:
+        flow.leave(transfer)
+    large = FakeTransfer(flow, BODY_BYTES)
+    large.receive()
+    flow.turn(0.0)
+    for second in range(1, round(STUCK_S) + 3):
+        small = FakeTransfer(flow, 30)
+        small.receive()
+        small.end()
+        flow.turn(float(second))
+
+    assert large.body_bytes > 0
+
+
+def test_flow_transfer_that_waits_for_memory_plans_no_turn_however_much_bandwidth_there_is() -> None:
+    turns = list[None]()
+    flow = flow_of(2 * BODY_BYTES, 1e9, lambda: turns.append(None))
+    transfers = [FakeTransfer(flow, BODY_BYTES) for _ in range(FAVOURED + 4)]
+    for transfer in transfers:
+        transfer.receive()
+    for tenth in range(1, 60):
+        flow.turn(tenth / 10)
+        for transfer in transfers:
+            transfer.receive()
+    before = len(turns)
+    flow.turn(6.0)
+
+    assert flow.held > 0
+    assert len(turns) == before

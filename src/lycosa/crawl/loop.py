@@ -24,7 +24,7 @@ from lycosa.crawl.requeue import readmit_links, requeue_lost
 from lycosa.crawl.seams import CopyClaim, Fetch, ReadPage
 from lycosa.crawl.stats import CrawlStats
 from lycosa.crawl.steering import NEW_SETTINGS, OrderTaker
-from lycosa.frontier import ForwardedUrl, Lease
+from lycosa.frontier import ForwardedUrl, Lease, RequestKind
 from lycosa.records import Failure, Request, Response
 from lycosa.web import Steps, Url
 
@@ -85,7 +85,8 @@ class Engine:
             self._deferred.append(answer)  # it must not slip into the batch that is half written
             self._changed.set()
         elif prepared and prepared.links.leading > LINKS_AT_ONCE and self.pages.can_take_early(answer):
-            prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
+            if lease.kind is not RequestKind.REVISIT:  # which compares the body several times
+                prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
             with self._errors_end_crawl():
                 self._background.start(self._settle_in_steps(answer, list(prepared.joined.values())), lease.host.host)
             self._changed.set()

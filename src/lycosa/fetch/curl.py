@@ -202,13 +202,7 @@ class CurlDownloader:
     ) -> None:
         limits = limits or TransferLimits()
         self._loop = asyncio.get_running_loop()
-        self._flow = FlowControl(
-            in_flight_bytes=limits.in_flight_bytes,
-            body_bytes=limits.body_bytes,
-            bandwidth_bytes_s=limits.bandwidth_bytes_s,
-            now_s=monotonic(),
-            plan_turn=self._plan_turn,
-        )
+        self._flow = FlowControl(limits, now_s=monotonic(), plan_turn=self._plan_turn)
         self._shared = TransferContext(
             limits=limits,
             flow=self._flow,

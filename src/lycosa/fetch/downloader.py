@@ -124,8 +124,9 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one transfer, and of all of them together.
 
     There are four clocks, since none alone is a limit: until connected, from there to the first byte, between any two
-    bytes, and for the whole. `in_flight_bytes` is shared by all large bodies that are on their way or not read yet;
-    beyond it their transfers pause.
+    bytes, and for the whole. `in_flight_bytes` is shared by all bodies larger than `small_bytes` that are on their way
+    or not read yet, `unread_bytes` by those that have come and are not read; beyond either, transfers of such bodies
+    pause.
     """
 
     connect_s: float = 10.0
@@ -134,7 +135,9 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     total_s: float = 120.0
     body_bytes: int = 10_000_000
     header_bytes: int = 256 * 1024
-    in_flight_bytes: int = 32_000_000
+    in_flight_bytes: int = 256_000_000
+    unread_bytes: int = 32_000_000
+    small_bytes: int = 160_000
     bandwidth_bytes_s: float | None = None
 
 

@@ -36,12 +36,9 @@ from lycosa.records import Failure, PrivateParts, Request, Response, Truncation
 
 # Transfers that may go on while all others wait for memory. More than one, so that a slow server among them does not
 # hold up the rest; their limits are kept free below the cap.
-FAVOURED = 2
-# A body is small up to this share of the cap.
-SMALL_SHARE = 0.005
-# Large bodies that have come and are not read yet may have this share of the cap; beyond it no others come in, unless
-# nobody lets one go for so long: what is read may need what is held.
-UNREAD_SHARE = 0.15
+FAVOURED = 4
+# Where too much has come that is not read yet, other large bodies wait, unless nobody lets one go for so long: what is
+# read may need what is held.
 STUCK_S = 5.0
 # Unused bandwidth is saved up for this long: a burst after a pause stays small.
 BURST_S = 0.2
@@ -60,20 +57,12 @@ class FlowControl:
     """Admits pieces of bodies, or holds their transfers. `plan_turn` asks for a call of `turn` soon, from outside
     libcurl."""
 
-    def __init__(
-        self,
-        *,
-        in_flight_bytes: int,
-        body_bytes: int,
-        bandwidth_bytes_s: float | None,
-        now_s: float,
-        plan_turn: Callable[[], None],
-    ) -> None:
+    def __init__(self, limits: TransferLimits, *, now_s: float, plan_turn: Callable[[], None]) -> None:
         self._plan_turn = plan_turn
-        self._full_bytes = max(in_flight_bytes - FAVOURED * body_bytes, in_flight_bytes // 2)
-        self._small_bytes, self._unread_most_bytes = SMALL_SHARE * in_flight_bytes, UNREAD_SHARE * in_flight_bytes
-        self._rate_bytes_s = bandwidth_bytes_s
-        self._credit_bytes = bandwidth_bytes_s * BURST_S if bandwidth_bytes_s else 0.0
+        self._full_bytes = max(limits.in_flight_bytes - FAVOURED * limits.body_bytes, limits.in_flight_bytes // 2)
+        self._small_bytes, self._unread_most_bytes = limits.small_bytes, limits.unread_bytes
+        self._rate_bytes_s = limits.bandwidth_bytes_s
+        self._credit_bytes = self._rate_bytes_s * BURST_S if self._rate_bytes_s else 0.0
         self._credited_s = now_s
         self._held: deque[Holdable] = deque()
         self._held_favoured: deque[Holdable] = deque()  # for bandwidth, or while nobody reads
@@ -93,10 +82,10 @@ class FlowControl:
         self._next = None
         grown_bytes = self.counted_bytes(transfer.body_bytes + size_bytes) - self.counted_bytes(transfer.body_bytes)
         if grown_bytes and self._is_behind:
-            return self._hold(transfer)
+            return self._hold(transfer, is_for_memory=True)
         if grown_bytes and transfer not in self._favoured and not self._has_memory(grown_bytes):
             if len(self._favoured) >= FAVOURED:
-                return self._hold(transfer)
+                return self._hold(transfer, is_for_memory=True)
             self._favoured.add(transfer)
         if self._rate_bytes_s is not None:
             self._credit_bytes -= size_bytes
@@ -116,12 +105,12 @@ class FlowControl:
             self._queue_of(transfer).remove(transfer)
             transfer.is_paused = False
         self._favoured.discard(transfer)
-        self._has_moved, self._is_stuck = True, False
 
     def let_go(self, body_bytes: int) -> None:
         """Nobody has the body of a transfer that has ended any more."""
-        self.unread_bytes -= self.counted_bytes(body_bytes)
-        self._has_moved, self._is_stuck = True, False
+        if counted_bytes := self.counted_bytes(body_bytes):
+            self.unread_bytes -= counted_bytes
+            self._has_moved, self._is_stuck = True, False
 
     def turn(self, now_s: float) -> None:
         """Time has passed or bytes were freed: held transfers go on, each at most once, while there is room."""
@@ -156,10 +145,11 @@ class FlowControl:
     def _has_memory(self, size_bytes: int) -> bool:
         return self.in_flight_bytes + self.unread_bytes + size_bytes <= self._full_bytes
 
-    def _hold(self, transfer: Holdable) -> bool:
+    def _hold(self, transfer: Holdable, *, is_for_memory: bool = False) -> bool:
         transfer.is_paused = True
         self._queue_of(transfer).append(transfer)
-        if self._credit_bytes > 0:
+        # One that waits for memory would be held again in the next turn, and so on: the next tick is soon enough.
+        if self._credit_bytes > 0 and not is_for_memory:
             self._plan_turn()
         return False
 
