@@ -3,9 +3,11 @@
 The same pages are crawled from memory on virtual time, with the tree as it is and with the lines taken out that only
 serve sessions, rendering, requisites, `--keep`, `--external`, preferences and identity (see `without_features`).
 valgrind counts the instructions of both, which other work on the machine does not change; those of a crawl of fewer
-pages are taken off, so that the start does not count. Two crawls of the same kind stand beside them, to show how far
-the counts can be told apart. Network and libcurl are not in the counts, which makes the bar stricter. The calls of
-Python's functions are the same in each crawl: how many the lines add, and that none goes into the features' rooms.
+pages are taken off, so that the start does not count. Only the thread that crawls is counted: the features' lines run
+there, and when RocksDB's threads flush and compact differs from crawl to crawl. Two crawls of the same kind stand
+beside them, to show how far the counts can be told apart. Network, libcurl and those threads are not in the counts,
+which makes the bar stricter. The calls of Python's functions are the same in each crawl: how many the lines add, and
+that none goes into the features' rooms.
 """
 
 import json
@@ -25,21 +27,23 @@ from proof.ground.sites import POSTGRESQL
 CALLS, INSTRUCTIONS = "calls", "instructions"
 IN_ROOMS, ADDED = "calls into the rooms of features", "calls that the seams add, a page"
 COST, NOISE = "instructions a page beside a crawl without the seams", "two crawls of the same kind differ by"
-# Pages. What the state does on threads of its own differs from crawl to crawl; over the whole site it weighs least.
+# Pages.
 FEW, MANY, QUICK_MANY = 50, 1_150, 350
 WHOLE, WITHOUT = "with the seams", "without"
 
 
 def instructions(words: list[str | Path], folder: Path, pages: int) -> int:
-    """Those of one crawl, its start among them."""
-    counted = folder / "counted"
+    """Those of the thread that crawls, in one crawl, its start among them."""
+    counted = folder / f"counted-{pages}"
     crawl = [sys.executable, "-m", "proof.ground.without_features", *words, folder / f"crawl-{pages}", str(pages)]
-    command = [valgrind(), "--tool=callgrind", f"--callgrind-out-file={counted}", *crawl]
+    by_thread = ["--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={counted}"]
+    command = [valgrind(), *by_thread, *crawl]
     same = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=same, check=False)
     if done.returncode or json.loads(done.stdout)["pages"] != pages:
         raise LycosaError(f"a crawl in valgrind ended with {done.returncode}: {done.stderr.strip()[-200:]}")
-    found = re.search(r"^totals: (\d+)", counted.read_text(), re.MULTILINE)
+    first = counted.with_name(f"{counted.name}-01")  # of the first thread
+    found = re.search(r"^totals: (\d+)", first.read_text(), re.MULTILINE)
     if found is None:
         raise LycosaError("valgrind has counted nothing")
     return int(found[1])

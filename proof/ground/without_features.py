@@ -118,8 +118,12 @@ TAKEN_OUT: dict[str, list[tuple[str, str]]] = {
         ),
     ],
     "lycosa.frontier.queues": [
-        ("            self.counts.requisites -= entry.kind is RequestKind.REQUISITE\n", ""),
-        ("        host.row.requisites -= entry.kind is RequestKind.REQUISITE\n", ""),
+        (
+            "        if entry.kind is RequestKind.REQUISITE:\n"
+            "            host.row.requisites -= 1\n"
+            "            self.counts.requisites -= not host.row.gave_up\n",
+            "",
+        ),
     ],
 }
 

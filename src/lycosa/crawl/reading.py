@@ -383,7 +383,8 @@ class PageReader:
 
 def answer_statements(lease: Lease, response: Response, agent: str) -> list[str]:
     """What a host and the header fields of its answer say on the use of a document (`web.preferences`)."""
-    rules, lines = lease.host.row.robots, list[str]()
+    lines: list[str] = []  # `list[str]()` takes ten times as long, twice a page
+    rules = lease.host.row.robots
     if rules is not None and rules.speaks_of_use:
         lines += host_statements(rules, lease.entry.path if lease.entry else split_url(lease.url).path)
     fields = response.headers

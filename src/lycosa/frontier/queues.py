@@ -285,8 +285,9 @@ class Queues:
             self.counts.failed[host.row.gave_up] -= 1
         else:
             self.counts.queued -= 1
-            self.counts.requisites -= entry.kind is RequestKind.REQUISITE
-        host.row.requisites -= entry.kind is RequestKind.REQUISITE
+        if entry.kind is RequestKind.REQUISITE:
+            host.row.requisites -= 1
+            self.counts.requisites -= not host.row.gave_up
         if state is UrlState.DROPPED:
             self.counts.dropped[reason] += 1
         host.touch()
