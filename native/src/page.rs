@@ -28,7 +28,7 @@ pub const KIND_REFRESH: u8 = 7;
 enum Target {
     Anchor(usize),
     Heading(usize),
-    Title,
+    Title(usize), // its number among the titles
     Nothing,
 }
 
@@ -105,6 +105,8 @@ pub struct Page {
     pub last: String,
     pub comparable: Option<Comparable>, // where a SimHash is wanted
     has_base: bool,
+    titles: usize,
+    title_number: usize, // of the title that was found
     title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
     html_xml_lang: Option<Option<String>>,
@@ -224,11 +226,13 @@ impl Page {
             }
             Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
             Target::Nothing => return,
-            Target::Title => {
+            Target::Title(number) => {
                 self.title_level = None;
                 let words = words.trim_ascii();
-                if self.title.is_none() && !words.is_empty() {
+                // A hidden title in another one ends first, but says less than the outer one.
+                if !words.is_empty() && (self.title.is_none() || number < self.title_number) {
                     self.title = Some(owned(words));
+                    self.title_number = number;
                 }
             }
         }
@@ -281,7 +285,8 @@ impl Page {
             // A title in another one says nothing that the outer does not say.
             TITLE if self.title.is_none() && !parent_draws && self.title_level != Some(self.hidden) => {
                 self.title_level = Some(self.hidden);
-                return self.capture(Target::Title);
+                self.titles += 1;
+                return self.capture(Target::Title(self.titles));
             }
             tag @ H1..=H6 => {
                 self.headings.push(((tag - H1 + 1) as u8, String::new()));

@@ -142,6 +142,13 @@ def test_words_that_are_read_together_are_those_that_are_read_one_by_one(monkeyp
 
 
 @needs_kernel
+def test_title_that_begins_first_is_the_title_though_a_hidden_one_in_it_ends_before_it() -> None:
+    page = b"<math><title>outer<script><title>inner"
+    assert html.analyse_html(document_of(page)).title == "outer"
+    assert difference(document_of(page)) == {}
+    assert difference(document_of(page.replace(b"outer", b" "))) == {}
+
+
 def test_main_element_in_a_title_leaves_no_mark_there() -> None:
     assert difference(document_of(b"<svg><form><title><main>")) == {}
 
