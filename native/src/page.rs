@@ -106,7 +106,7 @@ pub struct Page {
     pub comparable: Option<Comparable>, // where a SimHash is wanted
     has_base: bool,
     titles: usize,
-    title_number: usize, // of the title that was found
+    title_number: usize,        // of the title that was found
     title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
     html_xml_lang: Option<Option<String>>,
