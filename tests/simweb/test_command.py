@@ -194,7 +194,7 @@ def test_disk_that_fills_up_stops_the_server_with_whole_lines_in_the_log(tmp_pat
     assert process.stdout is not None
     port = msgspec.json.decode(process.stdout.readline())["port"]
     crawl_politely(port, ["/feed.xml"] * 40, 0)
-    _, err = process.communicate(timeout=5)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 4
     assert err.strip().splitlines()[-1].startswith(f"lycosa: cannot write the log {log}: ")
     assert "Traceback" not in err

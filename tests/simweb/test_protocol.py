@@ -253,7 +253,7 @@ def test_odd_names_and_plain_http_are_refused_quietly_over_tls(tmp_path: Path) -
             ask(client, "/")
             assert client.recv(12) == b"HTTP/1.1 200"
         process.terminate()
-        process.wait(timeout=5)
+        process.wait(timeout=60)
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
 
