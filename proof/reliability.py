@@ -28,9 +28,10 @@ runs with the tests. The figures below are what the commands printed; the comman
 | [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
-`make chaos` goes on where it was interrupted (`.proof/`), and ends there with fewer `--runs`. `make fuzz` goes on from
-its results: the minutes of several sessions add up. `make soak` begins anew: it is about one process that runs for an
-hour.
+`make chaos` and `make soak` go on where they were interrupted (`.proof/`), the former ends there with fewer `--runs`.
+`make fuzz` goes on from its results: the minutes of several sessions add up. Those of a soak do, too, and so does what
+its processes have grown by, so that starting anew hides no leak; a process of which there are fewer than eight samples
+is too short to be judged, and its minutes do not count.
 
 A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
 the kill. When the disk is full a

@@ -4,26 +4,35 @@ Three hosts in ten are traps without end, or refuse requests for some seconds ou
 resolve, and single documents hang, drip, lie about their length, never end or are bombs. The crawl is watched from
 outside: once a minute its memory, file descriptors and threads are read from the kernel, and the counts from its state,
 beside it: every known URL must be counted in exactly one place. `--minutes 5` makes it shorter.
+
+A soak that is interrupted, even by `kill -9`, goes on by the same command: the collection stays, the web serves it at
+the same ports, and the samples are kept, so minutes add up. A new process begins with empty caches, so what grew is
+measured within each process and added up over them: starting anew hides nothing. The minutes of a process that ended
+before it can be judged do not count.
 """
 
-import json
 import os
 import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
-from lycosa.errors import StoreError
+import msgspec
+
+from lycosa.errors import LycosaError, StoreError
 from lycosa.inspect import open_to_read, stats_of
-from lycosa.simweb import DOCUMENT_TROUBLE, AuditRules, audit_log
+from lycosa.simweb import DOCUMENT_TROUBLE, AuditRules, LoggedRequest, audit, read_log
 from lycosa.store import is_collection
 from proof import Axis, Bar, Experiment, Line, LineChart, Run
-from proof.ground.commands import lycosa, memory_mb, run_command, scratch
+from proof.ground.commands import ending_with_us, lycosa, memory_mb, run_command
+from proof.ground.ledger import Ledger
 from proof.ground.servers import simulated_web
 from tests.crawl.consistency import uncounted
 
 MINUTES, QUICK_MINUTES = 60.0, 0.4
 SAMPLES_MOST, QUICK_EVERY_S = 60, 4.0
+LEAST_SAMPLES = 8  # of a process: with fewer it is too short to tell whether something grows
 HOSTS, PAGES = 300, 3_000_000
 DELAY_S = 0.1
 INTERRUPTED = 130
@@ -39,9 +48,18 @@ WRONG, DESCRIPTORS, THREADS, MEMORY = (
 )
 
 
-class SoakSample(NamedTuple):
-    """What the kernel and the state say at one moment."""
+class SoakProcess(msgspec.Struct, frozen=True):
+    """One process of the crawl: where its web was served, and how far the time of day is ahead of that web's clock."""
 
+    port: int
+    dns_port: int
+    ahead_s: float
+
+
+class SoakSample(msgspec.Struct, frozen=True):
+    """What the kernel and the state say so many seconds after the start of a process."""
+
+    process: int
     at_s: float
     memory_mb: float
     descriptors: int
@@ -50,7 +68,7 @@ class SoakSample(NamedTuple):
     uncounted: int
 
 
-def sample(pid: int, into: Path, at_s: float) -> SoakSample | None:
+def sample(pid: int, into: Path, process: int, at_s: float) -> SoakSample | None:
     """None while there is no state yet, or when the crawl has just ended."""
     try:
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
@@ -61,7 +79,15 @@ def sample(pid: int, into: Path, at_s: float) -> SoakSample | None:
             count = stats_of(collection)
     except (OSError, StoreError):
         return None
-    return SoakSample(at_s, memory_mb(pid), descriptors, threads, count.known, uncounted(count))
+    return SoakSample(process, at_s, memory_mb(pid), descriptors, threads, count.known, uncounted(count))
+
+
+def judged(samples: Iterable[SoakSample]) -> list[list[SoakSample]]:
+    """The samples of each process that ran for long enough."""
+    by_process: dict[int, list[SoakSample]] = {}
+    for each in samples:
+        by_process.setdefault(each.process, []).append(each)
+    return [each for each in by_process.values() if len(each) >= LEAST_SAMPLES]
 
 
 def _trouble() -> list[str]:
@@ -73,61 +99,116 @@ def _trouble() -> list[str]:
 
 def measure(run: Run) -> None:
     minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
-    seconds = 60 * minutes
-    every_s = QUICK_EVERY_S if run.quick else max(5.0, seconds / SAMPLES_MOST)
     run.setting("minutes", minutes)
     run.setting("share of bad hosts", round(len(BAD_HOSTS) * BAD_HOST_SHARE, 2))
-    samples: list[SoakSample] = []
-    shape = ["--hosts", str(HOSTS), "--pages", str(PAGES), "--sizes", "uniform", *_trouble()]
+    circumstances = (run.seed, run.quick, minutes, HOSTS, PAGES)
+    processes = Ledger("soak-processes", SoakProcess, *circumstances)
+    samples = Ledger("soak", SoakSample, *circumstances)
+    folder = samples.folder
+    try:
+        _soak(run, processes, samples, 60 * minutes)
+    except (KeyboardInterrupt, SystemExit):
+        run.say(f"interrupted with {_minutes(samples.parts):.1f} of {minutes:g} minutes; the same command goes on")
+        raise
+    _report(run, samples.parts)
+    with open_to_read(folder / "crawl") as collection:
+        count = stats_of(collection)
+    run.figure("pages", count.pages)
+    run.figure("failed URLs", count.failed.total())
+    settings, _ = read_log(folder / "log-0")
+    broken = audit(settings, _requests(folder, processes.parts), AuditRules(delay_s=DELAY_S)).broken()
+    run.figure("politeness violations", len(broken))
+    for finding in broken[:5]:
+        run.say(finding)
+    samples.close()
+    processes.close()
+
+
+def _minutes(samples: list[SoakSample]) -> float:
+    return sum(process[-1].at_s for process in judged(samples)) / 60
+
+
+def _soak(run: Run, processes: Ledger[SoakProcess], samples: Ledger[SoakSample], seconds: float) -> None:
+    """One process more, until its minutes and those of the processes before it are enough."""
+    every_s = QUICK_EVERY_S if run.quick else max(5.0, seconds / SAMPLES_MOST)
+    number, done_s = len(processes.parts), 60 * _minutes(samples.parts)
+    if number:
+        run.say(f"going on after {done_s / 60:.1f} of {seconds / 60:g} minutes")
+    left_s = max(seconds - done_s, LEAST_SAMPLES * every_s) if done_s else seconds
+    folder, former = samples.folder, processes.parts[-1] if processes.parts else SoakProcess(0, 0, 0.0)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"log-{number}"
+    log.unlink(missing_ok=True)  # of a web that was killed before there was a process
+    shape = ["--seed", str(run.seed), "--hosts", str(HOSTS), "--pages", str(PAGES), "--sizes", "uniform", *_trouble()]
+    inside = ending_with_us("TERM")  # which leaves it the time to write its log
     with (
-        scratch() as folder,
-        simulated_web(folder / "log", *shape) as web,
-        run.progress(int(seconds), "seconds") as step,
+        simulated_web(log, *shape, port=former.port, dns_port=former.dns_port, inside=inside) as web,
+        run.progress(int(left_s), "seconds") as step,
     ):
+        processes.add(SoakProcess(web.port, web.dns_port, time.time() - time.monotonic()))
         into, passed = folder / "crawl", 0
 
         def watch(pid: int) -> None:
             nonlocal passed
             passed += 1
             step.advance()
-            if passed == int(seconds):  # of its own, should it have been stopped meanwhile
+            if passed == int(left_s):  # of its own, should it have been stopped meanwhile
                 os.kill(pid, signal.SIGTERM)
-            if passed % int(every_s) == 0 and (found := sample(pid, into, passed)) is not None:
-                samples.append(found)
+            if passed % int(every_s) == 0 and (found := sample(pid, into, number, passed)) is not None:
+                samples.add(found)
                 if found.uncounted:
                     run.say(f"after {passed} s: {found.uncounted} of {found.known} URLs are counted nowhere or twice")
 
         seeds = [web.front_page(host) for host in range(HOSTS)]
         manners = ["--delay", str(DELAY_S), "--scope", "any", "--into", str(into)]
         words = lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet")
-        done = json.loads(run_command(words, watch=watch, may=INTERRUPTED).out)
-        broken = audit_log(web.log, AuditRules(delay_s=DELAY_S)).broken()
-    _report(run, samples)
-    run.figure("pages", done["pages"])
-    run.figure("failed URLs", done["failed"])
-    run.figure("politeness violations", len(broken))
-    for finding in broken[:5]:
-        run.say(str(finding))
+        try:
+            run_command([*ending_with_us("KILL"), *words], watch=watch, may=INTERRUPTED)
+        except LycosaError:  # a crawl that failed is no crawl to go on with
+            samples.close()
+            processes.close()
+            raise
+
+
+def _requests(folder: Path, processes: list[SoakProcess]) -> Iterator[LoggedRequest]:
+    """The requests of all processes, on the time of day: a pause between two processes is judged, too."""
+    for number, process in enumerate(processes):
+        for each in read_log(folder / f"log-{number}")[1]:
+            times = {"start": each.start + process.ahead_s, "end": each.end + process.ahead_s}
+            yield msgspec.structs.replace(each, **times)
 
 
 def _report(run: Run, samples: list[SoakSample]) -> None:
     run.figure("samples", len(samples))
     run.figure(WRONG, sum(bool(each.uncounted) for each in samples))
-    if len(samples) < 8:
+    if not (processes := judged(samples)):
         for figure in (DESCRIPTORS, THREADS, MEMORY):
             run.leave_out(figure, "too short to tell")
         return
-    quarter = len(samples) // 4
-    early, late = samples[quarter : 2 * quarter], samples[-quarter:]
-    run.figure(DESCRIPTORS, median(s.descriptors for s in late) - median(s.descriptors for s in early))
-    run.figure(THREADS, median(s.threads for s in late) - median(s.threads for s in early))
-    growth = median(s.memory_mb for s in late) / median(s.memory_mb for s in early) - 1
-    run.figure(MEMORY, 100 * growth, "%")
-    run.figure("memory at the end", late[-1].memory_mb, "MB")
-    run.figure("URLs known at the end", late[-1].known)
-    times = [s.at_s for s in samples]
-    memory = Line("resident set", times, [s.memory_mb for s in samples])
-    run.plot(LineChart("Memory stays where it was", Axis("seconds"), Axis("resident set", "MB"), (memory,)))
+    run.figure("processes, one after the other", len(processes))
+    run.figure(DESCRIPTORS, grown(processes, lambda each: each.descriptors)[0])
+    run.figure(THREADS, grown(processes, lambda each: each.threads)[0])
+    growth_mb, early_mb = grown(processes, lambda each: each.memory_mb)
+    run.figure(MEMORY, 100 * growth_mb / early_mb, "%")
+    run.figure("memory at the end", processes[-1][-1].memory_mb, "MB")
+    run.figure("URLs known at the end", processes[-1][-1].known)
+    lines, began_s = list[Line](), 0.0
+    for number, process in enumerate(processes, 1):
+        times = [began_s + each.at_s for each in process]
+        lines.append(Line(f"process {number}", times, [each.memory_mb for each in process]))
+        began_s = times[-1]
+    run.plot(LineChart("Memory stays where it was", Axis("seconds"), Axis("resident set", "MB"), tuple(lines)))
+
+
+def grown(processes: list[list[SoakSample]], of: Callable[[SoakSample], float]) -> tuple[float, float]:
+    """By how much it grew, and from what. Growth is that from the second quarter of a process to its last one, added up
+    over the processes; or from the first process to the last one, where that is more."""
+    early, late = list[float](), list[float]()
+    for process in processes:
+        quarter = len(process) // 4
+        early.append(median(map(of, process[quarter : 2 * quarter])))
+        late.append(median(map(of, process[-quarter:])))
+    return max(sum(late) - sum(early), late[-1] - early[0]), early[0]
 
 
 EXPERIMENT = Experiment(

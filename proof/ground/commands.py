@@ -21,6 +21,7 @@ import lycosa as lycosa_package
 from lycosa.errors import LycosaError
 
 TICKS = os.sysconf("SC_CLK_TCK")
+END_S = 20.0
 
 
 class CommandUsage(NamedTuple):
@@ -42,13 +43,28 @@ def run_command(
         out = _read(process, watch)
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
-        process.terminate()
+        _end(process)
         raise
     wall_s = time.monotonic() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, may):
         raise LycosaError(f"{' '.join(map(str, command))} ended with {process.returncode}")
     return CommandUsage(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Ends it, and waits until it has let go of its files."""
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def ending_with_us(signal_name: str) -> list[str]:
+    """What to put before a command that shall not outlive this process, not even its `kill -9`."""
+    return ["setpriv", "--pdeathsig", signal_name]
 
 
 def _read(process: "subprocess.Popen[str]", watch: Callable[[int], None] | None) -> str:

@@ -1,10 +1,11 @@
 """What a long campaign has found so far, a line of JSON for each part of it: the same command goes on from there.
 
-A ledger is a file in `.proof/` of the folder in which the command runs. It is deleted when its campaign has ended, so
-that the next one begins anew.
+A ledger is a file in `.proof/` of the folder in which the command runs, with a folder beside it for what else the
+campaign needs. Both are deleted when the campaign has ended, so that the next one begins anew.
 """
 
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -27,6 +28,11 @@ class Ledger(Generic[Part]):
             lines = self._path.read_bytes().split(b"\n")[:-1]  # without what a kill left half written
             self.parts = [msgspec.json.decode(line, type=kind) for line in lines]
 
+    @property
+    def folder(self) -> Path:
+        """What the campaign keeps beside its parts; whoever needs it makes it."""
+        return self._path.with_suffix("")
+
     def __repr__(self) -> str:
         return f"<Ledger {self._path} parts={len(self.parts)}>"
 
@@ -41,3 +47,4 @@ class Ledger(Generic[Part]):
     def close(self) -> None:
         """The campaign has ended."""
         self._path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -133,7 +133,10 @@ def simulated_web(
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     try:
-        ready = json.loads(server.stdout.readline())
+        if not (line := server.stdout.readline()):
+            taken = f": is port {port} taken, by one that is still running?" if port else ""
+            raise LycosaError(f"the simulated web did not start{taken}")
+        ready = json.loads(line)
         yield ServedWeb(server.pid, ready["port"], ready["dns_port"], log)
     finally:
         server.terminate()
