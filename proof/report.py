@@ -1,8 +1,9 @@
 """Shows a result on the terminal, and writes its files: NAME.md for readers, NAME.json for machines, plots.
 
 Invariant: under their names stand whole files only. They are made in a hidden folder beside and moved into place when
-all are there, so an interrupted run leaves what was there before. A quick run's files are called NAME.quick.*: they
-never replace a full run's. Called by the command line.
+all are there, so an interrupted run leaves what was there before. Those of another seed than the usual one are
+called NAME.seed-N.*, those of a quick run NAME.quick.*: they never replace what is published. Called by the command
+line.
 """
 
 import os
@@ -17,7 +18,7 @@ from rich.text import Text
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw
-from proof.experiment import BarVerdict, Cell, ExperimentResult, ResultTable, as_json, cell, cores, number
+from proof.experiment import DEFAULT_SEED, BarVerdict, Cell, ExperimentResult, ResultTable, as_json, cell, cores, number
 
 PIPE_COLUMNS = 200  # a table in a file or pipe is cut by nobody's window
 
@@ -82,29 +83,28 @@ def check_can_publish(folder: Path) -> None:
 class _Published(msgspec.Struct):
     """What is read of a result's file."""
 
-    seed: int
     tables: tuple[ResultTable, ...]
 
 
 def former_tables(folder: Path, name: str, *, seed: int, quick: bool) -> tuple[ResultTable, ...]:
     """The tables of the results of this name and seed that stand in the folder; none where there are no such."""
-    path = folder / f"{_stem(name, quick=quick)}.json"
+    path = folder / f"{_stem(name, seed=seed, quick=quick)}.json"
     try:
         former = msgspec.json.decode(path.read_bytes(), type=_Published)
     except FileNotFoundError:
         return ()
     except (OSError, msgspec.DecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}; move it away to begin anew") from error
-    return former.tables if former.seed == seed else ()
+    return former.tables
 
 
-def _stem(name: str, *, quick: bool) -> str:
-    return name + (".quick" if quick else "")
+def _stem(name: str, *, seed: int, quick: bool) -> str:
+    return name + (f".seed-{seed}" if seed != DEFAULT_SEED else "") + (".quick" if quick else "")
 
 
 def publish(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write the files and say which; `StoreError` if the disk refuses."""
-    stem = _stem(result.experiment.name, quick=result.quick)
+    stem = _stem(result.experiment.name, seed=result.seed, quick=result.quick)
     pictures: dict[str, bytes] = {}
     if charts := result.findings.charts:
         pictures = dict(zip(("svg", "png"), draw.picture(charts, name=result.experiment.name), strict=True))

@@ -66,9 +66,9 @@ def test_lab_full_run_shows_bars_and_writes_its_files(lab: Lab) -> None:
     assert code == 0
     assert "✓ even among 8: largest part of 8 1." in out
     assert sorted(p.name for p in Path("results").iterdir()) == [
-        f"hash-share.{end}" for end in ("json", "md", "png", "svg")
+        f"hash-share.seed-3.{end}" for end in ("json", "md", "png", "svg")
     ]
-    assert "make lab NAME=hash-share ARGS='--seed 3'" in Path("results/hash-share.md").read_text()
+    assert "make lab NAME=hash-share ARGS='--seed 3'" in Path("results/hash-share.seed-3.md").read_text()
     assert "written: " in err
 
 

@@ -1,5 +1,10 @@
 """docs/reliability.md is what the results say, and campaigns of several seeds are added up."""
 
+import json
+from pathlib import Path
+
+import pytest
+
 from proof import reliability
 
 
@@ -17,3 +22,13 @@ def test_kills_of_several_campaigns_are_added_up() -> None:
     assert "## Kills of all campaigns, seeds 1, 2" in lines
     assert {"| random | 12 |", "| kills | 12 |", "| lost URLs | 1 |"} <= set(lines)
     assert not any("recovery" in line for line in lines)
+
+
+def test_campaigns_of_all_seeds_are_told_in_their_order_and_quick_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reliability, "RESULTS", tmp_path)
+    for name, seed in (("chaos", 1), ("chaos.seed-10", 10), ("chaos.seed-2", 2), ("chaos.seed-3.quick", 3)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"seed": seed, "quick": name.endswith("quick")}))
+    (tmp_path / "chaos.quick.json").write_text(json.dumps({"seed": 1, "quick": True}))
+    assert [each["seed"] for each in reliability.results_of("chaos")] == [1, 2, 10]

@@ -8,7 +8,7 @@ import pytest
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw, report
-from proof.experiment import ExperimentResult, perform
+from proof.experiment import DEFAULT_SEED, ExperimentResult, perform
 from proof.progress import ProgressSteps
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 
@@ -19,8 +19,8 @@ def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw, "picture", lambda charts, *, name: (b"<svg/>", b"png"))
 
 
-def result_of(*, quick: bool = False) -> ExperimentResult:
-    return perform(TOO_SLOW, seed=7, quick=quick, view=ProgressSteps(io.StringIO()))
+def result_of(*, seed: int = DEFAULT_SEED, quick: bool = False) -> ExperimentResult:
+    return perform(TOO_SLOW, seed=seed, quick=quick, view=ProgressSteps(io.StringIO()))
 
 
 def test_publish_into_a_new_folder_writes_the_four_files_and_nothing_else(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_publish_into_a_new_folder_writes_the_four_files_and_nothing_else(tmp_pa
     assert sorted(folder.iterdir()) == sorted(written)
     assert sorted(path.name for path in written) == ["too-slow.json", "too-slow.md", "too-slow.png", "too-slow.svg"]
     told = json.loads((folder / "too-slow.json").read_text())
-    assert (told["seed"], told["figures"]["speed"]["value"], told["held"]) == (7, 3.5, False)
+    assert (told["seed"], told["figures"]["speed"]["value"], told["held"]) == (DEFAULT_SEED, 3.5, False)
     assert told["environment"]["cores"] >= 1
 
 
@@ -39,6 +39,13 @@ def test_publish_of_a_quick_run_leaves_the_real_one_alone(tmp_path: Path) -> Non
     assert {path: path.read_bytes() for path in real} == real
     assert (tmp_path / "too-slow.quick.md") in quick
     assert "A quick run" in (tmp_path / "too-slow.quick.md").read_text()
+
+
+def test_publish_of_another_seed_leaves_the_usual_one_alone(tmp_path: Path) -> None:
+    usual = {path: path.read_bytes() for path in report.publish(result_of(), tmp_path)}
+    other = report.publish(result_of(seed=3), tmp_path)
+    assert {path: path.read_bytes() for path in usual} == usual
+    assert (tmp_path / "too-slow.seed-3.json") in other
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device")])
@@ -69,7 +76,7 @@ def test_publish_on_a_full_disk_says_so_in_a_sentence(tmp_path: Path, monkeypatc
 
 
 def test_markdown_has_claim_command_table_and_bars() -> None:
-    text = report.markdown(result_of(), picture="too-slow.svg")
+    text = report.markdown(result_of(seed=7), picture="too-slow.svg")
     for part in (
         "# too-slow: misses one of its limits",
         "Claim T8: Faster than 4 pages/s.",
