@@ -9,7 +9,7 @@ import pytest
 
 from lycosa.cli.collection import status
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.crawl import RunCompanion
+from lycosa.crawl import CrawlStats, RunCompanion
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.inspect import open_to_read, stats_of
@@ -111,6 +111,24 @@ def test_limit_of_pages_holds_over_all_agents(tmp_path: Path, pages: int) -> Non
     cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, pages=pages)
     assert cluster.coordinator.stopping == "pages"
     assert cluster.coordinator.stats().pages == pages
+
+
+def test_use_of_the_limits_is_told_over_all_agents(tmp_path: Path) -> None:
+    told: list[CrawlStats] = []
+
+    async def look(cluster: MemoryCluster) -> None:
+        while cluster.coordinator.stats().pages < 100:  # noqa: ASYNC110 -- no event tells
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(2)  # a moment is written every second
+        with open_to_read(tmp_path) as collection:
+            told.extend((cluster.coordinator.stats(), stats_of(collection)))
+
+    crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, pages=200, act=look)
+    for stats in told:
+        assert stats.limit_share is not None
+        assert 100 / 200 <= stats.limit_share <= stats.pages / 200 + 0.1
+        assert stats.left_s is not None
+        assert 0 < stats.left_s < stats.run_seconds
 
 
 def test_what_pages_need_does_not_count_towards_their_limit(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ class Agent:
 
     def _apply_orders(self, engine: Engine, orders: AgentOrders) -> None:
         self._page_cap = NO_CAP if orders.cap is None else orders.cap
-        engine.limits.heard(orders.seconds)
+        engine.limits.heard(orders.seconds, orders.limits)
         self._collected = orders.collected
         for name, incarnation in orders.members.items():
             # It may have been restored from an older copy of itself, and then it lacks rows that it had acknowledged.

@@ -15,7 +15,7 @@ from lycosa.cluster.leases import ADDRESS_LEASE_S, AddressLeases
 from lycosa.cluster.membership import Membership
 from lycosa.cluster.recrawl import ShardedRecrawl
 from lycosa.cluster.termination import PageQuota, TerminationDetector
-from lycosa.crawl import WAITING, CrawlStats, effective_limits, sum_of_shards
+from lycosa.crawl import WAITING, CrawlStats, LimitUse, effective_limits, sum_of_shards
 from lycosa.settings import CrawlSettings
 from lycosa.store import SHARDS_FOLDER
 from lycosa.version import __version__
@@ -127,6 +127,7 @@ class Coordinator(Membership):
             members=dict(self._incarnations),
             last_incarnation=self._state.last_incarnation,
             seconds=self.seconds(),
+            limits=self._limit_use(),
             collected=sum(one.stats.pages for one in self._reports.values()),
             back_up=self._arrived() or NO_MOVE if self._state.next_members and self.is_restorable else NO_MOVE,
         )
@@ -248,6 +249,17 @@ class Coordinator(Membership):
     def seconds(self) -> float:
         """Seconds that the collection has been crawled for, this run included."""
         return self._seconds_before + self._now() - self._began
+
+    def _limit_use(self) -> LimitUse:
+        stats = [report.stats for report in self._reports.values()]
+        return LimitUse.of(
+            self.settings,
+            pages=sum(one.pages for one in stats),
+            size_bytes=sum(one.bytes for one in stats),
+            seconds=self.seconds(),
+            run_pages=sum(one.run_pages for one in stats),
+            run_s=self._now() - self._began,
+        )
 
     def stats(self) -> CrawlStats:
         """The whole crawl, as far as it was reported."""

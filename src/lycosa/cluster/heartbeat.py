@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lycosa.cluster.assignment import AssignmentTable
-from lycosa.crawl import CrawlStats, Recrawl
+from lycosa.crawl import CrawlStats, LimitUse, Recrawl
 from lycosa.settings import CrawlSettings
 
 HEARTBEAT_S = 0.5
@@ -102,6 +102,7 @@ class AgentOrders(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool = False
     cap: int | None = None  # None: the crawl has no limit of pages
     seconds: float = 0.0  # how long the collection has been crawled for
+    limits: LimitUse = LimitUse()  # how much of them the whole crawl has used up
     collected: int = 0  # pages that the whole collection has
     widened: tuple[str, ...] = ()
     boot: str = ""  # the coordinator's own start

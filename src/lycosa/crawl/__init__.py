@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
-    from lycosa.crawl.progress import WAITING, Recrawl, effective_limits
+    from lycosa.crawl.progress import WAITING, LimitUse, Recrawl, effective_limits
     from lycosa.crawl.reading import (
         LeaseAnswer,
         PreparedPage,
@@ -104,7 +104,7 @@ __getattr__ = open_lazily(
         "loop": "Engine",
         "pages": "PageHandler",
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
-        "progress": "WAITING Recrawl effective_limits",
+        "progress": "WAITING LimitUse Recrawl effective_limits",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
@@ -126,7 +126,8 @@ __all__ = [
     "Admission", "AnswerConverter", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim",
     "Counters", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "ExternalLinks", "FetchObserver",
     "HostRules", "Inbox",
-    "LeaseAnswer", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage",
+    "LeaseAnswer", "LimitUse", "Order", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "Pipeline",
+    "PipelinePage",
     "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "RequestHook", "RequestWriter", "Requisites", "Retry",
     "RunCompanion", "Sample", "Shard", "Statistics", "Steering", "Timeline", "Totals", "UrlSource", "analysers_of",
     "counts_row", "crawl_state", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",

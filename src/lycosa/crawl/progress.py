@@ -56,6 +56,26 @@ class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
     only_due: bool = False
 
 
+class LimitUse(msgspec.Struct, frozen=True):
+    """How much of the limit that is nearest is used up, from 0 to 1, and the seconds until one ends the crawl at the
+    pace so far; None without a limit, or a pace."""
+
+    share: float | None = None
+    left_s: float | None = None
+
+    @classmethod
+    def of(
+        cls, limits: CrawlSettings, *, pages: int, size_bytes: int, seconds: float, run_pages: int, run_s: float
+    ) -> "LimitUse":
+        """That of a crawl which has come so far, `run_pages` of it in this run."""
+        counted = ((limits.pages, pages), (limits.bytes, size_bytes), (limits.time_s, seconds))
+        share = max((min(had / most, 1.0) for most, had in counted if most is not None), default=None)
+        guesses = [] if limits.time_s is None else [limits.time_s - seconds]
+        if limits.pages is not None and run_pages:
+            guesses.append((limits.pages - pages) * run_s / run_pages)
+        return cls(share, max(0.0, min(guesses)) if guesses else None)
+
+
 class LimitChecker:
     """Tells what the limits of the user still allow. `now` is the monotonic clock, by which this run `began`; `visits`
     are the most that it makes."""
@@ -78,6 +98,7 @@ class LimitChecker:
         # Where there are other shards the visits of all of them count.
         self._last_visit = None if visits is None or other_shards is not None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
+        self._use_of_all = LimitUse()
 
     def _run_s(self) -> float:
         return self._now() - self._began
@@ -86,8 +107,10 @@ class LimitChecker:
         """Seconds that this collection has been crawled for, this run included."""
         return self._seconds_before + self._run_s()
 
-    def heard(self, seconds: float) -> None:
-        """The crawl of which this is a shard has gone on for so long, from before this shard was started."""
+    def heard(self, seconds: float, use: LimitUse) -> None:
+        """The crawl of which this is a shard has gone on for so long, from before this shard was started, and has used
+        so much of its limits."""
+        self._use_of_all = use
         self._seconds_before = max(self._seconds_before, seconds - self._run_s())
 
     def reached(self, in_flight: int = 0) -> str:
@@ -139,21 +162,19 @@ class LimitChecker:
             return False
         return most is None or pages < most
 
-    def share(self) -> float | None:
-        """How much of the limit that is nearest is used up, from 0 to 1; None without a limit."""
-        s, t = self._settings, self._counters.totals
-        limits = ((s.pages, t.pages), (s.bytes, t.bytes), (s.time_s, self.seconds()))
-        return max((min(had / most, 1.0) for most, had in limits if most is not None), default=None)
-
-    def left_s(self) -> float | None:
-        """The seconds until a limit ends the crawl, at the pace so far; None without a limit or a pace."""
-        s, run_pages = self._settings, self._counters.run_pages
-        guesses = []
-        if s.time_s is not None:
-            guesses.append(s.time_s - self.seconds())
-        if s.pages is not None and run_pages:
-            guesses.append((s.pages - self._counters.totals.pages) * self._run_s() / run_pages)
-        return max(0.0, min(guesses)) if guesses else None
+    def use(self) -> LimitUse:
+        """How much of the limits is used up; where there are other shards, of those of the whole crawl."""
+        if self._other_shards is not None:
+            return self._use_of_all
+        counters, totals = self._counters, self._counters.totals
+        return LimitUse.of(
+            self._settings,
+            pages=totals.pages,
+            size_bytes=totals.bytes,
+            seconds=self.seconds(),
+            run_pages=counters.run_pages,
+            run_s=self._run_s(),
+        )
 
 
 def effective_limits(settings: CrawlSettings, recrawl: Recrawl | None, seconds_before: float) -> CrawlSettings:
@@ -323,7 +344,7 @@ class ProgressReporter(CommitParticipant):
     def stats(self, *, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
         in_flight = len(self._in_flight)
-        shard, now = self._shard, self._shard.now()
+        shard, now, use = self._shard, self._shard.now(), self._limits.use()
         hosts = list(islice(shard.frontier.hosts.values(), HOSTS_SAMPLED))
         retrying, retries = retries_of(hosts, now)
         return shard.counters.stats(
@@ -339,8 +360,8 @@ class ProgressReporter(CommitParticipant):
             retrying=retrying,
             retries=retries,
             fetching=tuple(self._fetching()),
-            left_s=self._limits.left_s(),
-            limit_share=self._limits.share(),
+            left_s=use.left_s,
+            limit_share=use.share,
             pace="" if is_over else self._pace(hosts, in_flight),
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )

@@ -173,10 +173,13 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
     whole: dict[str, Any] = {}
     for name in CrawlStats.__struct_fields__:
         values = [getattr(part, name) for part in parts]
-        if not values or name in ("slowest", "retries", "fetching", "left_s", "limit_share", "standing", "pace"):
+        if not values or name in ("slowest", "retries", "fetching", "standing", "pace"):
             continue
         if name in ("is_running", "is_paused"):
             whole[name] = any(values)
+        elif name in ("left_s", "limit_share"):  # of the whole crawl, as each shard heard of it
+            heard = [value for value in values if value is not None]
+            whole[name] = (min if name == "left_s" else max)(heard, default=None)
         elif name == "kernel":
             whole[name] = ", ".join(sorted({value for value in values if value}))
         elif isinstance(values[0], Counter):
