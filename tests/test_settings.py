@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
 from lycosa.fetch.downloader import TransferLimits
-from lycosa.mapping import guard
 from lycosa.mapping.mapper import parse_server
 from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS
@@ -277,8 +276,8 @@ def test_parallelism_per_address_is_at_least_that_per_host() -> None:
     assert CrawlSettings(per_host=32).parallel_per_ip == 32
 
 
-def test_private_networks_stand_for_those_of_the_address_guard() -> None:
-    assert CrawlSettings(allow_private=True).allow_private == tuple(map(str, guard.PRIVATE_NETWORKS))
+def test_private_networks_stand_for_true_and_for_their_word() -> None:
+    assert CrawlSettings(allow_private=True).allow_private == PRIVATE_NETWORKS
     assert CrawlSettings(allow_private="private").allow_private == PRIVATE_NETWORKS
     assert CrawlSettings(allow_private=["private", "169.254.1.1"]).allow_private[-1] == "169.254.1.1/32"
     assert CrawlSettings(allow_private=False).allow_private == ()

@@ -1,6 +1,7 @@
 """Every known URL is counted in one place, at every commit, whatever goes wrong on the way."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,27 @@ def test_pages_fetched_again_for_lost_records_are_no_trap(tmp_path: Path) -> Non
     assert second.stats.pages == first.stats.pages
     assert second.stats.dropped == first.stats.dropped
     assert "pattern-slowed" not in (tmp_path / "c" / "log.jsonl").read_text().partition("records-lost")[2]
+
+
+def test_log_of_the_state_torn_by_a_kill_is_cut_and_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=200))
+
+    def watch(running: Crawl) -> None:
+        def copy() -> None:  # what a kill at this moment leaves
+            if running.stats().pages > 50 and not (tmp_path / "killed").exists():
+                shutil.copytree(tmp_path / "c", tmp_path / "killed")
+
+        running.engine.on_commit = copy
+
+    whole = crawl(web, tmp_path / "c", front(web), act=watch)
+    log = max((tmp_path / "killed" / "state").glob("*.log"), key=lambda path: path.stat().st_size)
+    os.truncate(log, log.stat().st_size - 50)
+
+    again = crawl(web, tmp_path / "killed", front(web))
+
+    assert '"event":"state-log-cut"' in (tmp_path / "killed" / "log.jsonl").read_text()
+    assert again.stats.pages == whole.stats.pages
+    assert problems(tmp_path / "killed") == []
 
 
 def test_redirect_without_a_target_has_failed_and_leads_nowhere(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from lycosa.duplicates import groups as grouping
-from lycosa.duplicates.groups import NearGroups
+from lycosa.duplicates import clusters as grouping
+from lycosa.duplicates.clusters import NearGroups
 from lycosa.duplicates.index import unpacked
 from lycosa.web.similarity import simhash
 from tests.web.nearness import are_near
@@ -56,14 +56,14 @@ def test_groups_are_the_same_however_many_texts_come_at_once(monkeypatch: pytest
     names = list(range(len(texts)))
     whole = NearGroups().join(names, unpacked(packed))
 
-    monkeypatch.setattr(grouping, "AT_ONCE", 2)
+    monkeypatch.setattr(grouping, "GROUPED_AT_ONCE", 2)
 
     assert whole == {1: 0, 2: 0, 4: 3, 5: 3}
     assert NearGroups().join(names, unpacked(packed)) == whole
 
 
 def test_texts_beyond_those_that_are_compared_join_their_groups_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "MOST_COMPARED", 1)
+    monkeypatch.setattr(grouping, "MOST_GROUPED", 1)
     groups = NearGroups()
 
     found = [group(groups, words, name) for name, words in enumerate((WORDS, WORDS[::-1], WORDS, WORDS[::-1]), 1)]

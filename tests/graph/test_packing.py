@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.graph.columns import (
-    WIDEST,
     decode_varints,
     deltas,
     encode_varints,
@@ -18,6 +17,8 @@ from lycosa.graph.columns import (
     unpack_frames,
     unpack_sorted,
 )
+
+WIDEST = 57  # bits that a packed number may have
 
 numbers_of_a_width = st.integers(1, WIDEST).flatmap(
     lambda width: st.tuples(st.just(width), st.lists(st.integers(0, 2**width - 1), max_size=300))

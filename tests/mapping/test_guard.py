@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+from ipaddress import ip_network
 from pathlib import Path
 
 import ada_url
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.mapping.guard import PRIVATE_NETWORKS, AddressGuard, is_literal_host, literal_address
+from lycosa.mapping.guard import AddressGuard, is_literal_host, literal_address
+from lycosa.settings.values import PRIVATE_NETWORKS
 
 GUARD = AddressGuard()
 
@@ -106,7 +108,7 @@ def test_guard_allowed_network_opens_only_itself() -> None:
 
 
 def test_guard_private_networks_leave_link_local_refused() -> None:
-    guard = AddressGuard(allow=PRIVATE_NETWORKS)
+    guard = AddressGuard(allow=map(ip_network, PRIVATE_NETWORKS))
 
     assert guard.refusal("192.168.1.1") is None
     assert guard.refusal("::1") is None

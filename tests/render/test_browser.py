@@ -56,7 +56,7 @@ def processes_of_browsers(*marks: bytes) -> list[int]:
 
 
 def left_over() -> list[int]:
-    return processes_of_browsers(b"lycosa-browser", b"run-driver", b"browser_process")
+    return processes_of_browsers(b"lycosa-browser", b"run-driver", b"render.browser")
 
 
 def test_end_amid_pages_ends_all_processes_and_leaves_nothing(
@@ -75,7 +75,7 @@ def test_end_amid_pages_ends_all_processes_and_leaves_nothing(
     assert (caplog.messages, capfd.readouterr().err) == ([], "")
 
 
-@pytest.mark.parametrize("mark", [b"run-driver", b"browser_process"])
+@pytest.mark.parametrize("mark", [b"run-driver", b"render.browser"])
 def test_pages_of_a_process_that_is_killed_are_rendered_by_the_next_one(
     mark: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

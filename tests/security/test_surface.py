@@ -27,7 +27,7 @@ UNSAFE_CALLS = {
 # `lycosa shell -c` and the prompt run what their user types.
 RUNS_CODE = {"api/shell.py", "api/script.py", "cli/shell.py"}
 # These write what nobody else may read.
-HOLD_SECRETS = ("identity/keys.py", "settings/credentials.py", "notify/webhook.py", "cli/cluster.py")
+HOLD_SECRETS = ("identity/signing.py", "settings/credentials.py", "notify/webhook.py", "cli/cluster.py")
 
 
 def dotted(node: ast.expr) -> str:

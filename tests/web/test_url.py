@@ -172,7 +172,6 @@ def test_from_key_of_url_key_gives_the_url_back(text: str) -> None:
         key = url.url_key(found.href)
         assert url.url_from_key(key) == found.href
         assert int.from_bytes(key[: url.BUCKET_BYTES]) == url.bucket_of(found.host)
-        assert key[url.BUCKET_BYTES :].startswith(url.host_key(found.href) + b"\0")
 
 
 @given(st.lists(URLS, max_size=30))
@@ -187,9 +186,9 @@ def test_url_key_sorted_hosts_and_domains_are_ranges(texts: list[str]) -> None:
 
 def test_host_key_neighbours_in_name_do_not_split_a_domain() -> None:
     hosts = ["example.org", "example-a.org", "example0.org", "www.example.org", "example.org.", "a.www.example.org"]
-    keys = sorted(url.host_key(f"https://{host}/") for host in hosts)
+    keys = sorted(url.url_key(f"https://{host}/")[url.BUCKET_BYTES :] for host in hosts)
     inside = [key.startswith(b"org.example.") for key in keys]
-    assert url.host_key("https://www.example.org/") == b"org.example.www.:443:https"
+    assert b"org.example.www.:443:https\0/" in keys
     assert [run for run, _ in groupby(inside)].count(True) == 1
     assert inside.count(True) == 4
 

@@ -68,8 +68,10 @@ def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
 def requeue_lost(shard: Shard) -> None:
     """Queues the URLs whose record is no longer whole, after a power loss or a fault of the disk, and uncounts them.
     What was cut off the archive is told, too: records that no commit names, since it was not made or its log is
-    damaged."""
+    damaged; and why the state's own log was cut off, if it was."""
     recovery = shard.collection.recovery
+    if found := shard.collection.state.repaired:
+        shard.events.write("state-log-cut", found=found)
     if recovery.cut_bytes:
         shard.events.write("archive-cut", bytes=sum(recovery.cut_bytes.values()))
     if not recovery.has_losses:

@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.duplicates.clusters import DuplicatePage, Relation, duplicate_pages
-    from lycosa.duplicates.groups import NearGroups
-    from lycosa.duplicates.index import SimHashIndex
-    from lycosa.duplicates.known import KnownTexts
+    from lycosa.duplicates.clusters import DuplicatePage, NearGroups, Relation, duplicate_pages
+    from lycosa.duplicates.index import KnownTexts, SimHashIndex
 
 INDEX_FOLDER = "similar"  # in a collection: the texts that its crawl knows
 
 __getattr__ = open_lazily(
     __name__,
     {
-        "clusters": "DuplicatePage Relation duplicate_pages",
-        "groups": "NearGroups",
-        "index": "SimHashIndex",
-        "known": "KnownTexts",
+        "clusters": "DuplicatePage NearGroups Relation duplicate_pages",
+        "index": "KnownTexts SimHashIndex",
     },
 )
 

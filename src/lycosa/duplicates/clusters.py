@@ -9,7 +9,7 @@ page.
 
 The representative is the page that most of a cluster name as canonical; then one that redirects lead to; then, by
 content, one that is whole, may be indexed, and has the document that most have; then the one with the fewest links from
-a seed and the shortest URL.
+a seed and the shortest URL. A search forms `NearGroups` of its results by the same rule.
 """
 
 from collections import Counter
@@ -32,6 +32,8 @@ AT_ONCE = 512  # pages that are looked up, and rows that are read, at a time
 MOST_NEIGHBOURS = 8  # where the index has so many near a page, it is not added: others are found by those
 MOST_FROM_FIRST = 8  # sure bits in which a page of a cluster may differ from its first page
 PROGRESS_EVERY = 8_192
+MOST_GROUPED = 4_096  # texts that others are compared with in `NearGroups`
+GROUPED_AT_ONCE = 256
 _NO_HASH = bytes(16)
 
 Progress = Callable[[int], None]
@@ -262,3 +264,40 @@ def _representative(members: Sequence[_Member], texts: _Texts) -> _Member:
 
 def _url_hash(url: str) -> bytes:
     return xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass")).to_bytes(8, "little")
+
+
+class NearGroups:
+    """Groups of near texts among those that come one after the other, in memory: how a search folds its results.
+
+    The rule is that of the clusters: a text joins the group of one that it is near, unless it is far from the first
+    text of that group. Each is compared with the first `MOST_GROUPED`, so that the time grows with their number alone.
+    A group has the name of its first text.
+    """
+
+    def __init__(self) -> None:
+        self._hashes = np.empty((0, 2), np.uint64)  # of the first texts
+        self._names: list[int] = []
+        self._firsts: dict[int, int] = {}  # of each of them: where the first text of its group stands
+
+    def __repr__(self) -> str:
+        return f"<NearGroups groups={len(set(self._firsts.values()))}>"
+
+    def join(self, names: Sequence[int], hashes: Hashes) -> dict[int, int]:
+        """Takes in the next texts; gives those that join a group of before, each with the name of the group."""
+        joined: dict[int, int] = {}
+        for start in range(0, len(names), GROUPED_AT_ONCE):
+            joined |= self._join(names[start : start + GROUPED_AT_ONCE], hashes[start : start + GROUPED_AT_ONCE])
+        return joined
+
+    def _join(self, names: Sequence[int], hashes: Hashes) -> dict[int, int]:
+        before, room = len(self._names), max(0, MOST_GROUPED - len(self._names))
+        self._hashes = np.concatenate((self._hashes, hashes[:room]))
+        self._names += names[:room]
+        pairs = near_among(hashes, self._hashes)
+        groups: dict[int, int] = {}
+        for place, other in zip(pairs.asked.tolist(), pairs.entry.tolist(), strict=True):
+            if place not in groups and other < before + place:
+                first = self._firsts.get(other, other)
+                if distances(hashes[place : place + 1], self._hashes[first])[0] <= MOST_FROM_FIRST:
+                    groups[place] = self._firsts[before + place] = first
+        return {names[place]: self._names[first] for place, first in groups.items()}

@@ -9,14 +9,15 @@ The entries are in segments, files that are never changed and mapped into memory
 are compared one by one, and in a file of their own between two runs. Four segments of one size become one, up to
 `MOST_IN_SEGMENT`. Of a part of a table, the newest `MOST_IN_PART` are looked at: pages made from one template can fill
 it, and the time of a look-up stays bounded. What a kill takes is the newest entries; an index that cannot be read
-begins anew. Called by `KnownTexts` and by `clusters`.
+begins anew. `KnownTexts` asks it for a crawl; `clusters` calls it, too.
 
     segment   b"lycosaNT" · entries (8 bytes) · their bits and unsure bits (16 bytes each) · where each part of the
               tables begins (4 bytes each) · numbers of entries in the order of the tables (64 bytes an entry)
 """
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lycosa.errors import storage_error
+from lycosa.errors import StoreError, storage_error
 from lycosa.web import BLOCK_BITS, NEAR_BITS, native
 
 MOST_NEWEST = 256
@@ -296,3 +297,54 @@ class SimHashIndex:
             new.replace(path)
         except OSError as error:
             raise storage_error(error, path=path, doing="writing the index of texts") from error
+
+
+class KnownTexts:
+    """The texts that a crawl knows, whose index is in a folder: of which of them is the text of a page nearly a copy?
+
+    The first page with a text stands for all that are near it, and only it is kept. Asked by the trap guard for many
+    pages at once. It serves nothing but the thrift of a crawl: where its disk fails, nothing is known any more, and the
+    crawl goes on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._index: SimHashIndex | None = SimHashIndex(folder)
+
+    def __repr__(self) -> str:
+        return f"<KnownTexts {self._index!r}>"
+
+    def originals(self, hashes: Sequence[bytes]) -> list[int]:
+        """For each SimHash the bits of the known one that it is nearest to; 0 where its text is new, which is known
+        from now on."""
+        found = [0] * len(hashes)
+        if self._index is None:
+            return found
+        try:
+            return self._find(self._index, hashes, found)
+        except (OSError, StoreError):
+            self._index = None
+            return found
+
+    @staticmethod
+    def _find(index: SimHashIndex, hashes: Sequence[bytes], found: list[int]) -> list[int]:
+        asked = unpacked(b"".join(hashes))
+        pairs = index.near(asked)
+        order = np.lexsort((pairs.entry, pairs.distance, pairs.asked))[::-1]  # the nearest is last, and so it stays
+        known = index.entries(pairs.entry[order])[:, 0]
+        for place, original in zip(pairs.asked[order].tolist(), known.tolist(), strict=True):
+            found[place] = original
+        fresh = np.flatnonzero(np.array(found, np.uint64) == 0)
+        firsts = dict.fromkeys(range(len(fresh)))
+        own = near_among(asked[fresh], asked[fresh])
+        for place, first in zip(own.asked.tolist(), own.entry.tolist(), strict=True):
+            if first < place and first in firsts and place in firsts:
+                del firsts[place]
+                found[fresh[place]] = int(asked[fresh[first], 0])
+        index.add(asked[fresh[list(firsts)]])
+        return found
+
+    def flush(self) -> None:
+        """Writes to disk what is known."""
+        if self._index is not None:
+            with suppress(StoreError):
+                self._index.flush()

@@ -3,9 +3,9 @@
     run.py        one export from beginning to end: `export_pages`
     selection.py  which pages: filters by host, path, time, type, status, language, query; ranges of keys where possible
     place.py      where to: standard output, a file, a folder or an fsspec URL; and what was exported there last
-    output.py     files and folders of this machine: whole or not at all, and resumed; remote.py those behind a URL
+    output.py     files and folders of this machine: whole or not at all, and resumed
     format.py     what a format is, and the table of all formats with their options
-    jsonl.py …    one module a format
+    jsonl.py …    one module a format; warc.py has WET, too
 
 A format is a class that derives from `ExportFormat` (format.py says what it has to do: `begin`, `add`, `finish`) and a
 line in `FORMATS`, which names its module: that is imported only when the format is asked for, so that the help can list

@@ -64,7 +64,6 @@ SCHEMA = pa.schema(
         _field("warc_segment", is_null=False),
     ]
 )
-FOLDERS = ("crawl", "subset")  # the last two columns: names of folders
 
 
 class RecordPlace(NamedTuple):

@@ -122,7 +122,7 @@ FORMATS = {
     "parquet": FormatEntry("parquet", "ParquetFolder", "A folder of tables with the columns of Common Crawl's index."),
     "graph": FormatEntry("graph", "LinkGraphExport", "The links, for networkx, igraph and Gephi."),
     "warc": FormatEntry("warc", "WarcCopy", "A WARC file with the records of the pages, copied as they are."),
-    "wet": FormatEntry("wet", "WetTexts", "A WARC file with the texts of the pages, as Common Crawl's WET files."),
+    "wet": FormatEntry("warc", "WetTexts", "A WARC file with the texts of the pages, as Common Crawl's WET files."),
     "cdxj": FormatEntry("cdxj", "CdxIndex", "The sorted index of all captures, for pywb and others."),
     "wacz": FormatEntry("wacz", "WaczArchive", "One file that replays by itself: archive, index, pages, texts."),
     "sitemap": FormatEntry("sitemap", "SitemapFolder", "A folder with sitemap.xml of each host."),

@@ -23,8 +23,7 @@ from lycosa.frontier.forwarding import UrlForwarder, forward_evidence, forward_f
 from lycosa.frontier.host_cache import MEMORY_LIMITS, HostCache, MemoryLimits
 from lycosa.frontier.host_control import HostControl
 from lycosa.frontier.hosts import Host, HostPlace
-from lycosa.frontier.lease import Lease, Leasing, path_of
-from lycosa.frontier.outcomes import LeaseOutcomes
+from lycosa.frontier.lease import Lease, LeaseOutcomes, Leasing, path_of
 from lycosa.frontier.policy import BREADTH, Policy
 from lycosa.frontier.politeness import Politeness, ProcessStart
 from lycosa.frontier.queues import Queues

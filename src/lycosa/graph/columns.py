@@ -80,7 +80,6 @@ def deltas(sorted_numbers: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-WIDEST = 57
 _PADDING = 8  # bytes behind the last number, so that eight can be read anywhere
 
 

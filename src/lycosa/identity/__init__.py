@@ -1,13 +1,9 @@
 """Who is asking: keys, signed requests (Web Bot Auth) and the directory by which others check them.
 
-    keys       an Ed25519 key in a file, its id, and the directory to publish
-    signing    the signature that every request of a crawl carries
-
 The room is imported by crawls that sign their requests and by `lycosa identity`, and by nothing else. Ed25519 comes
 from the extra `lycosa[identity]`.
 """
 
-from lycosa.identity.keys import DIRECTORY_PATH, DIRECTORY_TYPE, BotKey, key_directory
-from lycosa.identity.signing import RequestSigner, sign_requests
+from lycosa.identity.signing import DIRECTORY_PATH, DIRECTORY_TYPE, BotKey, RequestSigner, key_directory, sign_requests
 
 __all__ = ["DIRECTORY_PATH", "DIRECTORY_TYPE", "BotKey", "RequestSigner", "key_directory", "sign_requests"]

@@ -24,26 +24,34 @@ if TYPE_CHECKING:
         page_history,
         url_view,
     )
-    from lycosa.inspect.events import latest_events
     from lycosa.inspect.host_table import (
         NAME_COLUMNS,
         HostColumn,
+        HostMoment,
         HostTable,
+        HostTimeline,
         HostView,
         KnownRobots,
         host_named,
+        host_timeline,
         host_views,
         hosts,
         robots_named,
     )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.sql import SqlQuery
-    from lycosa.inspect.status import host_retries, open_to_read, samples_of, settings_of, stats_of
+    from lycosa.inspect.status import host_retries, latest_events, open_to_read, samples_of, settings_of, stats_of
     from lycosa.inspect.tables import CollectionTable, table_named, tables_of
-    from lycosa.inspect.timelines import HostMoment, HostTimeline, host_timeline
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
-    from lycosa.inspect.types import TypeFilter, read_type
-    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, UrlListing, list_urls_after, url_batches
+    from lycosa.inspect.urls import (
+        KnownUrl,
+        KnownUrlFilter,
+        TypeFilter,
+        UrlListing,
+        list_urls_after,
+        read_type,
+        url_batches,
+    )
     from lycosa.inspect.why import explain_url, known_before, size_words
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
@@ -54,16 +62,14 @@ __getattr__ = open_lazily(
         "cells": "safe_cell",
         "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView change_time freshness knows_host "
         "list_changes page_history url_view",
-        "events": "latest_events",
-        "host_table": "NAME_COLUMNS HostColumn HostTable HostView KnownRobots host_named host_views hosts robots_named",
+        "host_table": "NAME_COLUMNS HostColumn HostMoment HostTable HostTimeline HostView KnownRobots host_named "
+        "host_timeline host_views hosts robots_named",
         "pages": "StoredPage StoredPages asked_url page_of",
         "sql": "SqlQuery",
-        "status": "host_retries open_to_read samples_of settings_of stats_of",
+        "status": "host_retries latest_events open_to_read samples_of settings_of stats_of",
         "tables": "CollectionTable table_named tables_of",
-        "timelines": "HostMoment HostTimeline host_timeline",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
-        "types": "TypeFilter read_type",
-        "urls": "KnownUrl KnownUrlFilter UrlListing list_urls_after url_batches",
+        "urls": "KnownUrl KnownUrlFilter TypeFilter UrlListing list_urls_after read_type url_batches",
         "why": "explain_url known_before size_words",
     },
 )

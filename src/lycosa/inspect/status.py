@@ -1,11 +1,12 @@
-"""What a collection says of itself: its settings and counts, and what is known of a host, in words.
+"""What a collection says of itself: its settings, counts and latest events, and what is known of a host, in words.
 
 Read beside a running crawl or without one, from the committed state. Robots rules, waits and retries are put in words
 here, for hosts (`inspect.host_table`) and for URLs (`inspect.why`) alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,10 +25,12 @@ from lycosa.inspect.pages import host_key_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import (
+    LOG_FILE,
     CollectionStore,
     JoinedCollection,
     is_written,
     left_out_counts,
+    shard_paths,
 )
 from lycosa.web import format_date, host_statements, url_key
 from lycosa.wording import clock, counted
@@ -113,3 +116,30 @@ def stats_of(collection: CollectionStore) -> CrawlStats:
         stats = load_counts(collection.state, CrawlStats)
     pages, size = left_out_counts(collection.state)
     return msgspec.structs.replace(stats, left_out=pages, left_out_bytes=size)
+
+
+LOOKED_THROUGH_BYTES = 256 << 10  # of the end of each log
+
+
+def latest_events(path: Path, *, most: int) -> list[dict[str, Any]]:
+    """The last events that crawls wrote into `log.jsonl`, the newest first; those of shards say which one wrote
+    them."""
+    found = list[dict[str, Any]]()
+    for folder in (path, *shard_paths(path)):  # beside the shards stands what was ordered of all of them
+        for line in _last_lines(folder / LOG_FILE):
+            try:
+                event = msgspec.json.decode(line)
+            except msgspec.DecodeError:  # the first line may be cut, the last on its way
+                continue
+            if isinstance(event, dict):
+                found.append(event if folder == path else {**event, "shard": folder.name})
+    return sorted(found, key=lambda event: event.get("time", 0.0), reverse=True)[:most]
+
+
+def _last_lines(path: Path) -> Sequence[bytes]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - LOOKED_THROUGH_BYTES))
+            return file.read().splitlines()
+    except OSError:  # a collection may be without a log
+        return ()

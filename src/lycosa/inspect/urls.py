@@ -9,7 +9,7 @@ that was given up has failed. Used by `lycosa urls`, `lycosa.Collection` and the
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,18 +21,58 @@ from lycosa.graph import LinkIndex, current_link_index, referring_pages
 from lycosa.inspect.changes import host_range
 from lycosa.inspect.status import retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
-from lycosa.inspect.types import TypeFilter, read_type
 from lycosa.inspect.why import failure_words, reason_of_failure
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
 from lycosa.web import (
     BUCKET_BYTES,
+    MediaKind,
     key_prefix_end,
+    matches_pattern,
+    media_kind,
     parse_url,
+    pattern_pieces,
     split_url,
     url_from_key,
     url_key,
 )
+
+_KINDS = tuple(map(str, MediaKind))
+_MOST_KNOWN = 10_000
+
+
+def read_type(text: str) -> str:
+    """A media type (`text/html`), a pattern (`image/*`) or a kind of media (`pdf`) as a user writes it after `--type`;
+    raises SettingsError for what is none."""
+    word = text.strip().lower()
+    if "/" not in word and word not in _KINDS:
+        raise SettingsError(
+            f"--type is {text!r}: give a media type such as text/html or image/*, or {', '.join(_KINDS)}"
+        )
+    return word
+
+
+class TypeFilter:
+    """Tells whether a media type is one of those that are asked for by `--type`; remembers its answers."""
+
+    def __init__(self, types: Sequence[str]) -> None:
+        self._patterns = [partial(matches_pattern, pattern_pieces(word), to_end=True) for word in types if "/" in word]
+        self._kinds = {word for word in types if "/" not in word}
+        if "html" in self._kinds:
+            self._kinds.add("xhtml")
+        self._known: dict[str, bool] = {}
+
+    def __repr__(self) -> str:
+        return f"<TypeFilter kinds={sorted(self._kinds)} patterns={len(self._patterns)}>"
+
+    def has(self, essence: str) -> bool:
+        found = self._known.get(essence)
+        if found is None:
+            found = str(media_kind(essence)) in self._kinds or any(fits(essence) for fits in self._patterns)
+            if len(self._known) < _MOST_KNOWN:
+                self._known[essence] = found
+        return found
+
 
 FIRST_READ, MOST_READ = 1_000, 50_000  # URLs at a time: few, so that the first lines come at once, then more
 MOST_LOOKED_THROUGH = 100_000  # for one page of a listing: some tenths of a second

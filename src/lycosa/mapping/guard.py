@@ -14,12 +14,6 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 Network = IPv4Network | IPv6Network
 
-# What `--allow-private` means without a network. Link-local stays refused: cloud metadata services live there.
-PRIVATE_NETWORKS: tuple[Network, ...] = tuple(
-    ip_network(prefix)
-    for prefix in ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
-)
-
 # Answers repeat: one address serves many hosts. 16,384 entries are about 3 MB.
 CACHE_ENTRIES = 16_384
 

@@ -3,8 +3,8 @@
 Fetch first, render second: a page is fetched as every page is, and then handed to the browser (`Rendering`). Nothing
 that the browser asks for goes to the network by itself: `SubresourceGate` has it fetched by the crawl, as a requisite
 of the page, with robots.txt, delays, the address guard, limits and the archive. `RenderFamilies` learns where rendering
-adds anything. Browsers are driven by a process of its own (`render.browser_process`, with `render.browser` and
-`render.tab`), to which `BrowserLink` speaks: only there Playwright is imported, and only when a page is rendered.
+adds anything. Browsers are driven by a process of its own (`render.browser`, with `render.tab`), to which `BrowserLink`
+speaks: only there Playwright is imported, and only when a page is rendered.
 """
 
 from typing import TYPE_CHECKING

@@ -5,12 +5,17 @@ answered there. The ways around that are closed: service workers are blocked, we
 refused, names resolve to nothing, and what would still connect goes to a proxy that is not there.
 
 A browser is replaced after so many pages, when it has grown too large, when it hangs, and when it is gone; its pages
-are tried again in the next one. Everything runs in a process of its own: called by `render.browser_process`.
+are tried again in the next one.
+
+Everything here runs in a process of its own, which `BrowserLink` starts: the driver of the browsers is Python, too, and
+busy, and in the crawl's process it would take turns with the event loop. It yields to the crawl where there are not
+enough processors, and so do the browsers. When its input ends, the crawl is over or gone.
 """
 
 import asyncio
 import contextlib
 import os
+import sys
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine
@@ -20,7 +25,21 @@ from typing import Any, TypeVar
 import msgspec
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, async_playwright
 
-from lycosa.render.messages import BrowserMissing, RenderedDocument, RenderError, RenderLimits
+from lycosa.render.messages import (
+    Begin,
+    BrowserMissing,
+    MessagePipes,
+    NotRendered,
+    PageRequest,
+    Render,
+    Rendered,
+    RenderedDocument,
+    RenderError,
+    RenderLimits,
+    RequestAnswer,
+    Subresource,
+    ToBrowser,
+)
 from lycosa.render.processes import BrowserLoop, kill_tree, pid_with, resident_bytes
 from lycosa.render.tab import RenderJob, Tab
 
@@ -48,6 +67,7 @@ LOOKED_AT_EVERY = 20  # pages
 TRIES = 12  # a page in whose time so many browsers ended is left as it is: it may be to blame
 STARTS = 3  # that fail in a row: then there is no browser
 MOST_CONTEXTS = 8
+NICE = 10
 
 T = TypeVar("T")
 
@@ -285,3 +305,61 @@ class _Chromium:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:200]
+
+
+class BrowserProcess:
+    """What the process does: it renders pages until its input ends, then it ends its browsers and leaves."""
+
+    def __init__(self, pipes: MessagePipes[ToBrowser]) -> None:
+        self._pipes = pipes
+        self._asked: dict[int, asyncio.Future[Subresource | None]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._requests = 0
+
+    async def run(self) -> None:
+        begin = await self._pipes.receive()
+        if not isinstance(begin, Begin):
+            return
+        browsers = Browsers(begin.program, begin.agent, begin.limits)
+        while (message := await self._pipes.receive()) is not None:
+            if isinstance(message, Render):
+                task = asyncio.create_task(self._render(browsers, message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif isinstance(message, RequestAnswer) and not (asked := self._asked.pop(message.request)).done():
+                asked.set_result(message.found)
+        for task in self._tasks:
+            task.cancel()
+        await browsers.close()
+
+    async def _render(self, browsers: Browsers, wanted: Render) -> None:
+        async def fetch(url: str) -> Subresource | None:
+            return await self._fetch(wanted.page, url)
+
+        try:
+            document = await browsers.render(RenderJob(wanted.url, wanted.document, fetch, wanted.steps))
+        except RenderError as error:
+            reason, is_missing = (
+                str(error).encode("utf-8", "backslashreplace").decode(),
+                isinstance(error, BrowserMissing),
+            )
+            self._pipes.send(NotRendered(wanted.page, reason, browsers.replaced, is_missing))
+        else:
+            self._pipes.send(Rendered(wanted.page, document, browsers.replaced))
+
+    async def _fetch(self, page: int, url: str) -> Subresource | None:
+        self._requests += 1
+        asked = self._asked[self._requests] = asyncio.Future[Subresource | None]()
+        self._pipes.send(PageRequest(self._requests, page, url))
+        return await asked
+
+
+async def _serve() -> None:
+    pipes = await MessagePipes[ToBrowser].open(sys.stdin.buffer, sys.stdout.buffer, ToBrowser)
+    await BrowserProcess(pipes).run()
+
+
+def main() -> None:
+    os.nice(NICE)
+    with asyncio.Runner(loop_factory=BrowserLoop) as runner:
+        runner.run(_serve())

@@ -1,7 +1,7 @@
 """The crawl's side of the browsers: starts the process that drives them, and answers what their pages ask for.
 
 All of it runs on the crawl's event loop, which hears of results and is never held. A process that ends before its time
-is started again, and what it had is rendered by the next one. `render.browser_process` is the other side; it is not
+is started again, and what it had is rendered by the next one. `render.browser` is the other side; it is not
 imported here, so that a crawl has nothing of a browser in its memory. Called by `render.rendering`.
 """
 
@@ -38,7 +38,7 @@ PATH_VARIABLE = "LYCOSA_CHROMIUM"
 LIMITS = RenderLimits()
 CLOSE_S = 12.0  # for all browsers to end
 STARTS = 3  # of processes that end before they have rendered a page
-PROCESS = "lycosa.render.browser_process"
+PROCESS = "lycosa.render.browser"
 
 Fetch = Callable[[str, Callable[[Subresource | None], None]], None]
 

@@ -3,7 +3,7 @@
 The crawl sends `Begin`, then `Render` for each page and `RequestAnswer` for each request of a page; it hears
 `PageRequest` for such a request, and `Rendered` or `NotRendered` for each page, once. Every message is a frame: its
 length and MessagePack. The end of a pipe means that the other side is gone. Spoken by
-`render.browser_link` and `render.browser_process`.
+`render.browser_link` and `render.browser`.
 """
 
 import asyncio

@@ -42,7 +42,6 @@ class LinkLayout:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.draws = layout.draws
         port = layout.settings.port
         self._suffix = "" if port == DEFAULT_PORTS[layout.settings.scheme] else f":{port}"
         self._prefix = f"{layout.settings.scheme}://"

@@ -96,7 +96,7 @@ class State:
         self.path = path
         self.is_reader = is_reader
         self._may_make = may_make
-        # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
+        # Why the end of the write-ahead log was left out ("" when it was whole); the crawl logs it.
         self.repaired = ""
         self._cache = Cache(CACHE_LEAST_BYTES)
         self.cache_most_bytes = CACHE_LEAST_BYTES

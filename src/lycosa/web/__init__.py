@@ -32,8 +32,7 @@ from lycosa.web.document import (
     payload_sha1,
 )
 from lycosa.web.kernel import kernel_name, native
-from lycosa.web.language import DetectedLanguage, detect_language, language_of_text
-from lycosa.web.language_codes import is_language_code, three_letters
+from lycosa.web.language import DetectedLanguage, detect_language, is_language_code, language_of_text, three_letters
 from lycosa.web.links import LinkKind, Links, escape_query, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (

@@ -322,18 +322,14 @@ def bucket_of(host: str) -> int:
     return int.from_bytes(_bucket_bytes(host))
 
 
-def host_key(href: str) -> bytes:
-    """Host, port and scheme of a normalised URL as a sort key: `org.example.www.:443:https`.
-
-    Every label ends with a dot, so all of example.org starts with `org.example.` and nothing else does, and all of one
-    host with its labels and a colon. Addresses stay as they are; a host's final dot is written as a slash.
-    """
-    return _key_start(href[: href.index("/", _HOST_END)])[BUCKET_BYTES:]
-
-
 @lru_cache(CACHED_KEYS)
 def url_key(href: str) -> bytes:
-    """The key of a normalised URL: bucket, host key, NUL, path. Domains, hosts and path prefixes are ranges of keys."""
+    """The key of a normalised URL: bucket, host key, NUL, path. Domains, hosts and path prefixes are ranges of keys.
+
+    The host key is host, port and scheme: `org.example.www.:443:https`. Every label ends with a dot, so all of
+    example.org starts with `org.example.` and nothing else does, and all of one host with its labels and a colon.
+    Addresses stay as they are; a host's final dot is written as a slash.
+    """
     path_start = href.index("/", _HOST_END)
     return _key_start(href[:path_start]) + _KEY_END + href[path_start:].encode()
 

@@ -16,7 +16,6 @@ from lycosa.web.url import parse_url
 
 TDMREP_PATH = "/.well-known/tdmrep.json"
 MAX_USAGE_FILE_BYTES = 512 * 1024
-NAMESPACE = "https://rslstandard.org/rsl"
 # RSL 1.0: what a licence with another payment grants is granted to those who have paid.
 FREE_PAYMENTS = frozenset(("free", "attribution"))
 
