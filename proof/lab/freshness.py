@@ -18,9 +18,6 @@ from lycosa.recrawl.change.schedule import (
     FASTEST,
     LEAST_RATE,
     MOST_SEEN,
-    NUTCH_FIRST_DAYS,
-    NUTCH_GROWS,
-    NUTCH_SHRINKS,
     SLOWEST,
     USUAL,
     FloatArray,
@@ -39,7 +36,9 @@ REPLAN_STEPS = 4
 BINS = 12
 SPAN = DAYS + 1  # a page's stretch on the common time line
 
-NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS = 1 / 24, 365.0
+# The adaptive schedule of Nutch: intervals grow and shrink by these shares.
+NUTCH_GROWS, NUTCH_SHRINKS = 0.4, 0.2
+NUTCH_FIRST_DAYS, NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS = 30.0, 1 / 24, 365.0
 OURS, KNOWN, UNIFORM, PROPORTIONAL, NUTCH = "Lycosa", "known rates", "uniform", "proportional", "Nutch-like"
 
 

@@ -22,10 +22,6 @@ from lycosa.frontier import Host, HostRow, Lease, unpack_host
 from lycosa.graph import Ranks, load_ranks
 from lycosa.records import Family
 from lycosa.recrawl.change.schedule import (
-    LEAST_RATE,
-    NUTCH_FIRST_DAYS,
-    NUTCH_GROWS,
-    NUTCH_SHRINKS,
     prices_by_host,
     visit_rate,
 )
@@ -58,7 +54,7 @@ class VisitPlan(msgspec.Struct, array_like=True):
     budget: float = 0.0
     pages: int = 0
     price: float = 0.0
-    total_rate: float = 0.0
+    unused: float = 0.0  # by this version; rows are read by place
     made_s: float = 0.0
     prices: dict[bytes, float] = {}
 
@@ -89,16 +85,15 @@ class VisitPlanner:
         packed = self._state.get(Family.META, PLAN_KEY)
         self.plan = _decode(packed) if packed else VisitPlan()
         self._importance = VisitImportance(load_ranks(shard.collection.path))
-        self._schedule = shard.settings.schedule
         self.has_watches = False  # until `apply_watches` has looked
 
     def __repr__(self) -> str:
-        return f"<VisitPlanner {self._schedule} budget={self.plan.budget:g} pages={self.plan.pages}>"
+        return f"<VisitPlanner budget={self.plan.budget:g} pages={self.plan.pages}>"
 
     # the times of a page
 
-    def interval(self, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> float:
-        """Days until the next visit of a page; `changed` is what the last visit found, None if there was none."""
+    def interval(self, key: bytes, row: PageRow, visit: VisitRow) -> float:
+        """Days until the next visit of a page."""
         plan = self.plan
         if visit.every_s:
             return visit.every_s / DAY_S
@@ -106,16 +101,8 @@ class VisitPlanner:
         poll_days = max(1 / (POLLS_A_CHANGE * visit.rate), SHORTEST_DAYS)
         if row.is_sitemap:
             return min(poll_days, SITEMAP_DAYS)
-        if self._schedule == "adaptive":
-            factor = 1.0 if changed is None else 1 - NUTCH_SHRINKS if changed else 1 + NUTCH_GROWS
-            days = (visit.interval or NUTCH_FIRST_DAYS) * factor
-        elif self._schedule == "uniform":
-            days = plan.pages / plan.budget if plan.budget else 10.0
-        elif self._schedule == "proportional":
-            days = plan.total_rate / (plan.budget * max(visit.rate, LEAST_RATE)) if plan.budget else 10.0
-        else:
-            price = plan.prices.get(_host_of(key), plan.price) or 1.0
-            days = 1 / visit_rate(self._worth(row, visit), visit.rate, price)
+        price = plan.prices.get(_host_of(key), plan.price) or 1.0
+        days = 1 / visit_rate(self._worth(row, visit), visit.rate, price)
         if visit.is_feed or row.essence in FEED_TYPES:
             days = min(days, poll_days)
         return min(max(days, SHORTEST_DAYS), LONGEST_DAYS)
@@ -124,10 +111,10 @@ class VisitPlanner:
         is_empty = row.location or visit.presence is Presence.GONE
         return self._importance.of(row) * (EMPTY_WORTH if is_empty else 1.0)
 
-    def schedule(self, batch: Batch, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> None:
+    def schedule(self, batch: Batch, key: bytes, row: PageRow, visit: VisitRow) -> None:
         """Gives a page its next time, counted from its last visit, in `batch`."""
         visit.every_s = self.every_s(key)
-        visit.interval = self.interval(key, row, visit, changed=changed)
+        visit.interval = self.interval(key, row, visit)
         days = visit.interval * (1 if visit.every_s else 1 + SPREAD * (2 * self._shard.roll() - 1))
         visit.due_s = (visit.checked_s or row.fetched_s) + days * DAY_S
         batch.put(Family.DUE, due_key(key, visit), b"")
@@ -196,7 +183,7 @@ class VisitPlanner:
             return self.plan
         pages = len(worth) * stride
         budget = float(budget or max(LEAST_BUDGET, USUAL_SHARE * pages))
-        self.plan = VisitPlan(budget, pages, made_s=now, total_rate=float(np.sum(rates)) * stride)
+        self.plan = VisitPlan(budget, pages, made_s=now)
         self._set_prices(np.array(worth), np.array(rates), np.array(hosts), names, budget / stride, stride)
         batch = Batch()
         batch.put(Family.META, PLAN_KEY, msgspec.msgpack.encode(self.plan))

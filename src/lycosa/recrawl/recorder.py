@@ -133,7 +133,7 @@ class VisitRecorder:
             fails=before.fails if verdict is None else 0,
             trouble=before.trouble if verdict is None else "",
         )
-        self._planner.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
+        self._planner.schedule(shard.committer.batch, visit.key, found.row or visit.row, after)
         if before.hint_s > before.checked_s:  # its host had said that it changed
             visit.lease.host.count(hints=1, hints_true=changed)
         shard.counters.visit(changed=changed)
@@ -155,7 +155,7 @@ class VisitRecorder:
         row = msgspec.structs.replace(
             row, checked_s=at_s, seen=seen, rate=estimate_rate(seen), changes=before.changes + 1
         )
-        self._planner.schedule(batch, visit.key, visit.row, row, changed=True)
+        self._planner.schedule(batch, visit.key, visit.row, row)
         return row
 
     def recount(self, visit: Visit, row: PageRow) -> None:

@@ -42,7 +42,6 @@ class NamedSettings(TypedDict, total=False):
     fail_on_limit: bool
     keep_fresh: bool
     visits_per_day: int | None
-    schedule: Literal["harmonic", "uniform", "proportional", "adaptive"]
     ignore: Sequence[str]
     tell: Sequence[str]
     webhook: Sequence[str]

@@ -26,7 +26,9 @@ SHOWN_CHARS = 60
 MB = 1_000_000
 GIB = 2**30
 # Written into lycosa.toml by earlier versions; nobody set them, and they are constants of their rooms now.
-RETIRED = frozenset("max_url_bytes max_path_segments max_segment_repeats connect_s first_byte_s idle_s".split())
+RETIRED = frozenset(
+    "max_url_bytes max_path_segments max_segment_repeats connect_s first_byte_s idle_s schedule".split()
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,6 @@ Scope = Literal["host", "domain", "prefix", "any"]
 Rendering = Literal["never", "auto", "always"]
 TableUse = Literal["off", "auto", "always"]
 Mining = Literal["off", "ancestors", "all"]
-Schedule = Literal["harmonic", "uniform", "proportional", "adaptive"]
 Durability = Literal["process", "power"]
 Archive = Literal["full", "none"]
 SignatureForm = Literal["draft", "cloudflare"]
@@ -292,12 +293,6 @@ class CrawlSettings:
         option="--budget",
         metavar="N",
         steered=True,
-    )
-    schedule: Schedule = FRESHNESS(
-        "harmonic",
-        v.one_of(Schedule),
-        "Spread the visits by importance and rate of change (harmonic), or as other crawlers do, for comparison.",
-        option=None,
     )
 
     ignore: tuple[str, ...] = WATCHING(

@@ -79,10 +79,6 @@ LEAST_RATE = 1e-6  # changes a day: a page that seems never to change is looked 
 _PRICE_STEPS = 64
 _ROUNDS = 4  # hosts that are over their limit are found so often
 
-# The adaptive schedule of Nutch: intervals grow and shrink by these shares.
-NUTCH_GROWS, NUTCH_SHRINKS = 0.4, 0.2
-NUTCH_FIRST_DAYS = 30.0
-
 
 def visit_rate(importance: float, rate: float, price: float) -> float:
     """Visits a day of one page at the price λ."""
