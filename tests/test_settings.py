@@ -94,6 +94,8 @@ def test_seed_without_scheme_is_https_and_every_seed_a_url(typed: str, seed: str
         ("include", [5], "include holds 5, it must be text"),
         ("agent", "my bot/1", "it must be a name of letters, - and _"),
         ("contact", "me", "it must be a URL or an e-mail address"),
+        ("contact", "https://a:pw@e.org/", "contact is 'https://…@e.org/', it must not hold a user name or password"),
+        ("contact", "https://token@e.org", "it must not hold a user name or password, since every host is sent it"),
         ("contact", "https://e.org/\r\nHost: x", "it must be a URL or an e-mail address"),
         ("dns", ["ns.example:53"], "dns holds 'ns.example:53', it must be an address and a port"),
         ("dns", ["127.0.0.1:99999"], "it must be an address and a port"),
@@ -149,7 +151,7 @@ DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "bytes": st.none() | st.integers(1, 2**63 - 1),
     "delay_s": st.floats(0, 1e8),
     "store_interval_s": st.floats(0, 60),
-    "contact": st.sampled_from([None, "https://e.org/?a=b", "a@b.org"]),
+    "contact": st.sampled_from([None, "https://e.org/@me?a=b", "a@b.org"]),
     "robots": st.booleans(),
     "fields": st.dictionaries(
         st.from_regex(r"([a-z]{1,5}\.org/)?[a-z_][a-z0-9_.-]{0,5}", fullmatch=True),

@@ -46,6 +46,7 @@ _OTHER_SCHEME = re.compile(r"(?!https?:)[A-Za-z][A-Za-z0-9+-]*:(?![0-9/])")
 _PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
 # Printable ASCII that cannot end the comment of a user agent or begin another header.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
+_USERINFO = re.compile(r"https?://[^/?#]*@")
 _LETTER = re.compile(r"[A-Za-z0-9._:\[\]-]=[0-9]{1,6}")
 _EXTENSION = re.compile(r"[a-z0-9_+~-]{1,32}")
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -374,6 +375,8 @@ def contact(value: object) -> str:
     """A web or e-mail address that fits into a header."""
     if not isinstance(value, str) or not _CONTACT.fullmatch(value):
         raise InvalidValue("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
+    if _USERINFO.match(value):
+        raise InvalidValue("it must not hold a user name or password, since every host is sent it")
     return value
 
 
