@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lycosa import Collection, Crawl, CrawledPage
@@ -13,7 +14,7 @@ from lycosa.simweb.memory import run_virtual
 from lycosa.testing import AnalyserContract
 from lycosa.web import page_of_text
 from lycosa.web.document import Analyser, Document, Page
-from lycosa.web.links import LinkCollector, LinkKind
+from lycosa.web.links import LinkCollector, LinkKind, Links
 from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 NOTE = "title: A shopping list\nsee: c\napples and pears"
@@ -97,6 +98,24 @@ def test_wrong_name_of_an_analyser_is_told_before_anything_is_asked(tmp_path: Pa
         crawl_site(tmp_path / "c", SITE.get, settings=CrawlSettings(analysers=[named]))
     assert complaint in str(told.value)
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"title": "\ud800"},
+        {"base_href": "http://a.example/\udc80"},
+        {"headings": ((1, "\ud800"),)},
+        {"links": Links(("\ud800",), b"\1", ("",), ("",))},
+        {"links": Links(("/x",), b"\1", ("\ud800",), ("",))},
+    ],
+)
+def test_analyser_that_gives_half_a_character_ends_the_crawl_in_a_sentence(tmp_path: Path, bad: dict[str, Any]) -> None:
+    def read(document: Document) -> Page:
+        return msgspec.structs.replace(page_of_text(document, "quinces"), **bad)
+
+    with pytest.raises(PartError, match=r"the analyser of pdf gave text for .*b\.pdf that cannot be kept: '.*\\ud"):
+        pages_of(tmp_path, analysers={"pdf": read})
 
 
 def test_analyser_that_raises_ends_the_crawl_in_a_sentence_and_loses_nothing(tmp_path: Path) -> None:

@@ -304,9 +304,20 @@ def _strict(part: Analyser, kind: str) -> Analyser:
             raise PartError(
                 f"the analyser of {kind} gave {type(page).__name__} for {document.url}, where a Page was due"
             )
+        try:
+            msgspec.msgpack.encode(page, enc_hook=_columns_of)
+        except UnicodeEncodeError as error:
+            raise PartError(
+                f"the analyser of {kind} gave text for {document.url} that cannot be kept: {error.object[:80]!r} has"
+                " half of a surrogate pair in it"
+            ) from error
         return page
 
     return part if part in built_in_analysers().values() else read
+
+
+def _columns_of(links: Any) -> Any:
+    return links.columns
 
 
 def html_analyser(_: Any) -> Analyser:
