@@ -42,9 +42,14 @@ def test_links_for_people_says_how_many_more(crawled: tuple[Web, Path]) -> None:
     assert "more; -n shows them" in said.out
 
 
-def test_links_of_an_unknown_url_are_none(crawled: tuple[Web, Path]) -> None:
-    facts = lycosa("links", "https://nobody.example/x", "--in", crawled[1], "--json").facts
-    assert (facts["pages_in"], facts["pages_out"]) == (0, 0)
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_links_of_an_unknown_url_are_a_sentence(crawled: tuple[Web, Path], json: tuple[str, ...]) -> None:
+    said = lycosa("links", "https://nobody.example/x", "--in", crawled[1], *json)
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        f"lycosa: {crawled[1]} does not know https://nobody.example/x, and no page of it links there: "
+        f"lycosa why https://nobody.example/x --in {crawled[1]} says more\n"
+    )
 
 
 @pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://"), ("get", "mailto:x@y")])

@@ -20,7 +20,7 @@ from lycosa.cli.options import AsJson, AsJsonLines, CommandTable, Folder, InFold
 from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
 from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
 from lycosa.cluster import lost_shards
-from lycosa.errors import MissingExtra, SettingsError, StoreError
+from lycosa.errors import MissingExtra, NoPage, SettingsError, StoreError
 from lycosa.graph import LinkView, Ranked, links_of, rank_hosts, rank_pages, ranked_pages
 from lycosa.inspect import (
     HostColumn,
@@ -35,6 +35,8 @@ from lycosa.inspect import (
     url_tree,
     url_view,
 )
+from lycosa.records import Family
+from lycosa.web import url_key
 
 ROWS = 50
 
@@ -215,7 +217,13 @@ def links(
 ) -> None:
     """Show which pages link to a URL, with what words, and where it links."""
     with open_to_read(into) as collection:
-        found = links_of(collection, asked_url(collection, url).href, most=rows, note=note)
+        asked = asked_url(collection, url)
+        found = links_of(collection, asked.href, most=rows, note=note)
+        if not found.pages_in and collection.state.get(Family.URL, url_key(asked.href)) is None:
+            raise NoPage(
+                f"{into} does not know {asked.href}, and no page of it links there:"
+                f" lycosa why {asked.href} --in {into} says more"
+            )
     if json:
         say_json(found)
         return
