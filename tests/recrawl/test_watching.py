@@ -148,8 +148,14 @@ def test_commands_say_what_is_watched_due_and_unknown(tmp_path: Path) -> None:
         listed.write_text(f"# mine\n{url}a 1s\n{url}b 2h\n{url}c\n")
         said = lycosa("add", into, "-i", str(listed), "--every", "1d")
         assert said.err.strip() == f"3 URLs added to {into}, 3 of them watched"
+        assert "watched every 1.0 s, as soon as a run takes that in" in lycosa("why", f"{url}a", "--in", into).out
+        assert "watched every 1d" in lycosa("why", f"{url}c", "--in", into).out
+        lycosa("add", into, f"{url}c", "--every", "none")
+        assert "watched no more, as soon as a run" in lycosa("why", f"{url}c", "--in", into).out
         web.asked.clear()
         lycosa("crawl", "--into", into, "-q")
+        assert "watched every 2h" in lycosa("why", f"{url}b", "--in", into).out
+        assert "watched" not in lycosa("why", f"{url}c", "--in", into).out
         assert lycosa("recrawl", into, "-q").code == 0
         assert "watched every 1.0 s" in lycosa("why", f"{url}a", "--in", into).out
 

@@ -13,6 +13,7 @@ makes the `Intake` and calls it.
 import asyncio
 import contextlib
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_network
@@ -28,7 +29,7 @@ from lycosa.frontier import Origin
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import Batch, Forgotten
+from lycosa.store import Batch, Forgotten, State
 from lycosa.web import Url, parse_url, url_key
 
 INBOX_FOLDER = "inbox"
@@ -67,20 +68,20 @@ class Inbox(CommitParticipant):
         """Leaves URLs for the crawl."""
         try:
             self._folder.mkdir(exist_ok=True)
-            name = uuid.uuid4().hex
+            name = f"{time.time_ns():020}-{uuid.uuid4().hex}"  # what was left later is taken later
             whole = self._folder / f"{name}.part"
             whole.write_text("".join(f"{url}\n" for url in urls))
             whole.rename(self._folder / f"{name}.urls")
         except OSError as error:
             raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
 
-    def holds(self, href: str) -> bool:
-        """Does this URL, as it is normalised, wait here?"""
+    def waiting(self, href: str) -> list[AddedUrl]:
+        """What waits here of this URL, as it is normalised, in the order in which it will be taken."""
+        found: list[AddedUrl] = []
         for path in sorted(self._folder.glob("*.urls")):
             with contextlib.suppress(FileNotFoundError), path.open() as lines:  # it may be taken meanwhile
-                if any(added.url.href == href for line in lines if (added := AddedUrl.read(line))):
-                    return True
-        return False
+                found += (added for line in lines if (added := AddedUrl.read(line)) and added.url.href == href)
+        return found
 
     def on_committed(self) -> None:
         """What was taken is in the frontier for good: its files can go."""
@@ -109,6 +110,12 @@ def set_intervals(batch: Batch, added: Iterable[AddedUrl]) -> bool:
             batch.put(Family.META, EVERY + url_key(one.url.href), int(one.every_s * 1000).to_bytes(8))
             is_any = True
     return is_any
+
+
+def interval_of(state: State, key: bytes) -> float:
+    """How often the user wants the URL with this key visited, in seconds; 0 if nothing was said of it."""
+    packed = state.get(Family.META, EVERY + key)
+    return int.from_bytes(packed) / 1000 if packed else 0.0
 
 
 def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:

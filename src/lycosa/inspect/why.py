@@ -12,6 +12,7 @@ from lycosa.crawl import (
     Inbox,
     drop_reason,
     filters_of,
+    interval_of,
     page_of_requisite,
 )
 from lycosa.errors import LycosaError, SettingsError
@@ -120,6 +121,7 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
         lines.append(_unknown(collection, url, host_key_of(key)))
     if page is not None:
         lines += [*_page(page), *_store_words(collection, page), *_next_visit(collection, key)]
+    lines += _watched(collection, url, key)
     return lines if host is None else lines + _host(collection, url, host)
 
 
@@ -171,7 +173,7 @@ def _unknown(collection: CollectionStore, url: Url, host_key: bytes) -> str:
     if entry := forgotten.entry_for(url):
         undo = f"lycosa forget {collection.path} {entry} --undo lets it be crawled again"
         return f"forgotten {forgotten.entries[entry]} with {entry}: it is never asked for; {undo}"
-    if Inbox(collection.path).holds(url.href):
+    if Inbox(collection.path).waiting(url.href):
         return "handed over by you: it waits for the next run, or for a moment if one is under way"
     s = settings_of(collection)
     seeds = [seed for text in s.seeds if (seed := parse_url(text))]
@@ -268,8 +270,6 @@ def _next_visit(collection: CollectionStore, key: bytes) -> list[str]:
         f"{seen if visit.visits else 'not looked at again'}; it seems to change {visit.rate:.2g} times a day;"
         f" due {format_date(visit.due_s)}"
     ]
-    if visit.every_s:
-        lines.append(f"watched every {duration(visit.every_s)}")
     if visit.trouble:
         fails = f"{counted(visit.fails, 'visit')} in a row brought nothing, so what is stored is kept"
         lines.append(f"the last visit, {format_date(visit.checked_s)}, failed: {visit.trouble}; {fails}")
@@ -277,6 +277,14 @@ def _next_visit(collection: CollectionStore, key: bytes) -> list[str]:
         last = list(history(collection.state, key))[-1:]
         lines += [f"gone since {format_date(at_s)}: {change.where}" for at_s, change in last]
     return lines
+
+
+def _watched(collection: CollectionStore, url: Url, key: bytes) -> list[str]:
+    """How often the user wants the URL visited, be it that no run has taken that in yet."""
+    told = [added.every_s for added in Inbox(collection.path).waiting(url.href) if added.every_s is not None]
+    every_s = told[-1] if told else interval_of(collection.state, key)
+    since = ", as soon as a run takes that in" if told else ""
+    return [f"watched every {duration(every_s)}{since}"] if every_s else [f"watched no more{since}"] * bool(told)
 
 
 def size_words(sent_bytes: int, document_bytes: int) -> str:

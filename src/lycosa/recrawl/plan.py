@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from lycosa.crawl import EVERY, Shard
+from lycosa.crawl import EVERY, Shard, interval_of
 from lycosa.frontier import Host, HostRow, Lease, unpack_host
 from lycosa.graph import Ranks, load_ranks
 from lycosa.records import Family
@@ -124,8 +124,7 @@ class VisitPlanner:
 
     def every_s(self, key: bytes) -> float:
         """How often the user wants a URL visited; 0 if nothing was said of it."""
-        packed = self._state.get(Family.META, EVERY + key) if self.has_watches else None
-        return int.from_bytes(packed) / 1000 if packed else 0.0
+        return interval_of(self._state, key) if self.has_watches else 0.0
 
     async def apply_watches(self) -> None:
         """Gives their times to the URLs whose interval the user has set or changed, whether they were fetched or not,
