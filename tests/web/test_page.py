@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_data import conformance
 
-from lycosa.web.document import Document, Page
+from lycosa.web.document import Document, Page, Readable
 from lycosa.web.links import LinkKind
 from lycosa.web.media import MediaKind
 from lycosa.web.page import analyse_page
@@ -96,6 +96,15 @@ def test_html_language_falls_back_from_markup_to_meta_to_header() -> None:
     assert html(meta).language == "fr"
     assert analyse_page(b"<p>", url="u", content_type="text/html", content_language="it, en").language == "it"
     assert html(b"<p>").language is None
+
+
+def test_document_without_text_is_known_to_have_none_but_a_pdf_is_read_later() -> None:
+    found = {
+        kind: analyse_page(b"x", url="u", content_type=kind, wants_main=True).readable
+        for kind in ("image/png", "application/zip", "application/pdf")
+    }
+
+    assert found == {"image/png": Readable(), "application/zip": Readable(), "application/pdf": None}
 
 
 def test_html_in_a_legacy_encoding_is_read_by_the_webs_tables() -> None:

@@ -1,6 +1,6 @@
 """The process that keeps the search index of a crawl up to date; started by `IndexFollower`.
 
-It looks into the feed twice a second and indexes what was committed; that can be found two seconds later where little
+It looks into the feed once a second and indexes what was committed; that can be found two seconds later where little
 comes, else four. It prints how many entries are left. The queue between the crawl and it is the feed, on disk:
 whichever of them is killed goes on from there. "end" on its standard input means: index the rest, update anchors and
 ranks, and leave. An input that ends without it means that the crawl is gone: commit what was indexed, and leave. Where
@@ -23,7 +23,7 @@ from lycosa.store import ArchiveUnavailable, CollectionStore
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
-LOOK_S = 0.5
+LOOK_S = 1.0  # each look takes milliseconds, however little was written
 LINKS_LOOK_S = 60.0  # at the least between two looks whether links have doubled
 CALM_S, CALM_SHARE = 5.0, 20  # where few entries come anchors are updated sooner, a twentieth of the time at most
 AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most

@@ -299,9 +299,10 @@ class IndexWriter:
     def __repr__(self) -> str:
         return f"<Writer {self.folder}>"
 
-    def add(self, document: tantivy.Document) -> None:
+    def add(self, document: str) -> None:
+        """Adds a document, see `documents`."""
         try:
-            self._writer.add_document(document)
+            self._writer.add_json(document)
         except BaseException:  # a `with` around every document would cost as much as the call
             with reported(self.path):
                 raise
@@ -317,7 +318,7 @@ class IndexWriter:
         whole yet does not count."""
         with reported(self.path):
             self._writer.delete_documents_by_query(Query.term_query(schema(), "mark", 1))
-            self._writer.add_document(mark_document(covered))
+            self._writer.add_json(mark_document(covered))
             self._writer.commit()
             self._open_to_others()
             if self.is_new and is_whole:

@@ -73,7 +73,9 @@ def analyse_page(
     digest = document_digest(body) if digest is None else digest
     analyser = built_in_analysers().get(media.kind) if analysers is None else _chosen(analysers, media)
     if analyser is None:
-        return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
+        # A PDF has a text, which is read later: it would hold the event loop for too long.
+        read = Readable() if wants_main and media.kind is not MediaKind.PDF else None
+        return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest, readable=read)
     language = _first_language(content_language)
     encoding = charset_of(body, media)
     page = analyser(
