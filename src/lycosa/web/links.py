@@ -11,7 +11,7 @@ import re
 import string
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from lycosa.web.encodings import encode_text
 
@@ -55,18 +55,48 @@ class Link(NamedTuple):
 
 
 Columns = tuple[tuple[str, ...], bytes, tuple[str, ...], tuple[str, ...]]
+AnyColumns = TypeVar("AnyColumns", bound=tuple[Any, ...])
 
 
-class Links:
+class KernelColumns(Generic[AnyColumns]):
+    """Links in columns, the first three of which are hrefs, kinds and anchors. Of what the kernel has found `kernel` is
+    what it keeps; it becomes strings when these are asked for, which a crawl seldom does."""
+
+    __slots__ = ("_columns", "kernel")
+
+    def __init__(self, columns: AnyColumns) -> None:
+        self._columns: AnyColumns | None = columns
+        self.kernel: Any = None
+
+    @property
+    def columns(self) -> AnyColumns:
+        if self._columns is None:
+            self._columns = self.kernel.columns()
+        return self._columns
+
+    @property
+    def hrefs(self) -> tuple[str, ...]:
+        hrefs: tuple[str, ...] = self.columns[0]
+        return hrefs
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        anchors: tuple[str, ...] = self.columns[2]
+        return anchors
+
+    def __len__(self) -> int:
+        return len(self.kernel if self._columns is None else self._columns[0])
+
+
+class Links(KernelColumns[Columns]):
     """Links in columns, in document order within a kind, each pair of `href` and kind once.
 
     `hrefs` are as written, without the white space around them; but queries beyond ASCII are escaped where the page is
     not in UTF-8 (`escape_queries`). `anchors` has the first non-empty text. `rels` has the words that all occurrences
-    share, so that a link is nofollow only if it is so everywhere on the page. What the kernel has found becomes strings
-    when it is asked for: a crawl does not.
+    share, so that a link is nofollow only if it is so everywhere on the page.
     """
 
-    __slots__ = ("_columns", "_kernel")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -75,34 +105,18 @@ class Links:
         anchors: tuple[str, ...] = (),
         rels: tuple[str, ...] = (),
     ) -> None:
-        self._columns: Columns | None = (hrefs, kinds, anchors, rels)
-        self._kernel: Any = None
+        super().__init__((hrefs, kinds, anchors, rels))
 
     @classmethod
     def by_kernel(cls, found: Any) -> "Links":
         """The links of a page that the kernel has read."""
         links = cls.__new__(cls)
-        links._columns, links._kernel = None, found
+        links._columns, links.kernel = None, found
         return links
 
     @property
-    def columns(self) -> Columns:
-        """Hrefs, kinds, anchors and rels."""
-        if self._columns is None:
-            self._columns = self._kernel.columns()
-        return self._columns
-
-    @property
-    def hrefs(self) -> tuple[str, ...]:
-        return self.columns[0]
-
-    @property
     def kinds(self) -> bytes:
-        return self._columns[1] if self._columns is not None else self._kernel.kinds()
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        return self.columns[2]
+        return self._columns[1] if self._columns is not None else self.kernel.kinds()
 
     @property
     def rels(self) -> tuple[str, ...]:
@@ -119,9 +133,6 @@ class Links:
 
     def __reduce__(self) -> tuple[type["Links"], Columns]:
         return Links, self.columns
-
-    def __len__(self) -> int:
-        return len(self._kernel if self._columns is None else self._columns[0])
 
     def __iter__(self) -> Iterator[Link]:
         for href, kind, anchor, rel in zip(self.hrefs, self.kinds, self.anchors, self.rels, strict=True):

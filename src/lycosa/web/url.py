@@ -22,7 +22,7 @@ from ada_url._ada_wrapper import ffi, lib
 from publicsuffixlist import PublicSuffixList
 
 from lycosa.web.kernel import native
-from lycosa.web.links import LinkKind, Links
+from lycosa.web.links import KernelColumns, LinkKind, Links
 
 # Hosts remembered with their domain: a few MB, and far more hosts than one shard works on at a time.
 CACHED_HOSTS = 16_384
@@ -161,13 +161,12 @@ class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.images, self.obeys_nofollow, self.most, MAX_URL_BYTES
 
 
-class FollowedLinks:
-    """The links of a page that are followed, in columns: hrefs as written but without fragments, each once with its
-    first words, and the `base_href` of the page. `joined` says where they lead: href → normalised URL, in their order;
-    what leads nowhere is absent. Nearly all of them were seen before, and nobody asks for their texts: where the kernel
-    has found them, `kernel` is what it keeps of them, and they become strings when they are asked for."""
+class FollowedLinks(KernelColumns[tuple[tuple[str, ...], bytes, tuple[str, ...]]]):
+    """The links of a page that are followed: hrefs as written but without fragments, each once with its first words,
+    and the `base_href` of the page. `joined` says where they lead: href → normalised URL, in their order; what leads
+    nowhere is absent. Nearly all of them were seen before, and nobody asks for their texts."""
 
-    __slots__ = ("_columns", "_joined", "base_href", "kernel")
+    __slots__ = ("_joined", "base_href")
 
     def __init__(
         self,
@@ -177,9 +176,8 @@ class FollowedLinks:
         joined: Mapping[str, str] | None = None,
         base_href: str = "",
     ) -> None:
+        super().__init__((hrefs, kinds, anchors))
         self.base_href = base_href
-        self.kernel: Any = None
-        self._columns: tuple[tuple[str, ...], bytes, tuple[str, ...]] | None = (hrefs, kinds, anchors)
         self._joined: Mapping[str, str] | None = joined or {}
 
     @classmethod
@@ -195,23 +193,8 @@ class FollowedLinks:
         return links
 
     @property
-    def columns(self) -> tuple[tuple[str, ...], bytes, tuple[str, ...]]:
-        """Hrefs, kinds and anchors."""
-        if self._columns is None:
-            self._columns = self.kernel.columns()
-        return self._columns
-
-    @property
-    def hrefs(self) -> tuple[str, ...]:
-        return self.columns[0]
-
-    @property
     def kinds(self) -> bytes:
         return self.columns[1]
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        return self.columns[2]
 
     @property
     def joined(self) -> Mapping[str, str]:
@@ -238,9 +221,6 @@ class FollowedLinks:
         return (*self.columns, self.joined, self.base_href) == (*other.columns, other.joined, other.base_href)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        return len(self.kernel if self._columns is None else self._columns[0])
 
 
 def follow_links(links: Links, base: str, rules: LinkRules, base_href: str = "") -> FollowedLinks:
