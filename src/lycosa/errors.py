@@ -88,6 +88,11 @@ def storage_error(error: Exception, *, path: Path, doing: str) -> StoreError:
     return StoreError(f"{doing} failed: {_reason(error, path)}")
 
 
+def first_line(error: Exception) -> str:
+    """What a foreign library says of an error, up to the end of the first line; its name where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def is_damage(error: Exception) -> bool:
     """True when RocksDB says that what it read is not what was written."""
     return type(error) is Exception and str(error).startswith("Corruption")

@@ -30,6 +30,7 @@ from lycosa.web import (
     analyse_page,
     base_url,
     follow_links,
+    host_key_of,
     parse_url,
     url_key,
 )
@@ -237,7 +238,7 @@ class PageShell:
         for folder in (self.collection.path if self.collection else None, self._temporary / "fetched"):
             if folder is not None and is_collection(folder):
                 with open_to_read(folder) as collection:
-                    packed = collection.state.get(Family.HOST, key[: key.index(b"\0", 2)])
+                    packed = collection.state.get(Family.HOST, host_key_of(key))
                 row = unpack_host(packed) if packed else None
                 if row is not None and row.robots is not None:
                     return row.robots.allows(path)

@@ -5,7 +5,6 @@ A change of members, or of known addresses, makes a next table. While there is o
 the collection, replaced as a whole. Who is alive is the coordinator's business, not this module's.
 """
 
-import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from lycosa.cluster.assignment import (
     place_ranges,
 )
 from lycosa.errors import ClusterError, SettingsError, StoreError
+from lycosa.files import replace_file
 from lycosa.settings import CrawlSettings, read_letter
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER, is_sharded, is_written, shard_paths, sharded_parent
 
@@ -69,13 +69,8 @@ def load_cluster_state(folder: Path) -> ClusterState:
 
 def save_cluster_state(folder: Path, state: ClusterState) -> None:
     """Replaces the file as a whole. It is synced when this returns, since no incarnation may be given twice."""
-    new = folder / f"{SHARDED_FILE}.new"
     try:
-        with new.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(state)))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(folder / SHARDED_FILE)
+        replace_file(folder / SHARDED_FILE, msgspec.json.format(msgspec.json.encode(state)), syncs=True)
     except OSError as error:
         raise StoreError(f"{folder / SHARDED_FILE} cannot be written: {error.strerror}") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.cluster.coordinator import Coordinator
+from lycosa.files import replace_file
 
 STATUS_FILE = "coordinator.json"
 WRITE_EVERY_S = 1.0
@@ -80,10 +81,8 @@ class StatusFile:
         if time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + WRITE_EVERY_S
-        new = self._path.with_name(f"{STATUS_FILE}.new")
         with contextlib.suppress(OSError):  # a full disk stops the shards, not who looks on
-            new.write_bytes(msgspec.json.encode(coordinator_status(coordinator, now_unix=time.time())))
-            new.replace(self._path)
+            replace_file(self._path, msgspec.json.encode(coordinator_status(coordinator, now_unix=time.time())))
 
 
 def load_coordinator_status(folder: Path) -> CoordinatorStatus | None:

@@ -25,6 +25,7 @@ from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.requeue import requeue_failed
 from lycosa.crawl.seams import Shard, UrlSource
 from lycosa.errors import SettingsError, StoreError
+from lycosa.files import replace_file
 from lycosa.frontier import Origin
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
@@ -68,10 +69,8 @@ class Inbox(CommitParticipant):
         """Leaves URLs for the crawl."""
         try:
             self._folder.mkdir(exist_ok=True)
-            name = f"{time.time_ns():020}-{uuid.uuid4().hex}"  # what was left later is taken later
-            whole = self._folder / f"{name}.part"
-            whole.write_text("".join(f"{url}\n" for url in urls))
-            whole.rename(self._folder / f"{name}.urls")
+            name = f"{time.time_ns():020}-{uuid.uuid4().hex}.urls"  # what was left later is taken later
+            replace_file(self._folder / name, "".join(f"{url}\n" for url in urls).encode())
         except OSError as error:
             raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
 

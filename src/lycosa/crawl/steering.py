@@ -20,6 +20,7 @@ import msgspec
 
 from lycosa.crawl.events import log_order
 from lycosa.errors import SettingsError, StoreError
+from lycosa.files import replace_file
 from lycosa.settings import SETTINGS, CrawlSettings, merge, save_settings, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_written, shard_paths
 
@@ -53,10 +54,8 @@ class Steering:
         order = Order(action=action, settings=settings or {}, origin=origin, at_unix=time.time())
         try:
             self._folder.mkdir(exist_ok=True)
-            name = f"{time.time_ns():020}-{uuid.uuid4().hex}"
-            part = self._folder / f"{name}.part"
-            part.write_bytes(msgspec.json.encode(order))
-            part.rename(self._folder / f"{name}.json")
+            name = f"{time.time_ns():020}-{uuid.uuid4().hex}.json"
+            replace_file(self._folder / name, msgspec.json.encode(order))
         except OSError as error:
             raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
 

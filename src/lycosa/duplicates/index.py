@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import replacing
 from lycosa.web import BLOCK_BITS, NEAR_BITS, native
 
 MOST_NEWEST = 256
@@ -291,10 +292,8 @@ class SimHashIndex:
     def _write_file(path: Path, *parts: bytes) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_suffix(".new")
-            with new.open("wb") as file:
+            with replacing(path) as file:
                 file.writelines(parts)
-            new.replace(path)
         except OSError as error:
             raise storage_error(error, path=path, doing="writing the index of texts") from error
 

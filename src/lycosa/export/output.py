@@ -25,6 +25,7 @@ import zstandard
 from isal import isal_zlib
 
 from lycosa.errors import SettingsError, StoreError, storage_error
+from lycosa.files import sync_folder
 
 BUFFER_BYTES = 1 << 20
 _DOING = "writing the export"
@@ -393,14 +394,6 @@ def write_state_in(file: BinaryIO, state: _SavedState) -> None:
     os.pwrite(file.fileno(), data, 0)
     os.ftruncate(file.fileno(), len(data))
     os.fsync(file.fileno())
-
-
-def sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _remove(path: Path) -> None:

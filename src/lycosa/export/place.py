@@ -16,11 +16,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import msgspec
 
-from lycosa.errors import MissingExtra, SettingsError, StoreError
+from lycosa.errors import MissingExtra, SettingsError, StoreError, first_line
 from lycosa.export.output import (
     MARKER,
     Compressor,
@@ -35,6 +35,7 @@ from lycosa.export.output import (
     not_replaceable,
     reported,
 )
+from lycosa.files import replace_file
 
 
 def local_path(url: str) -> Path | None:
@@ -57,7 +58,7 @@ class UrlPlace:
         except ImportError as error:
             raise MissingExtra(f"an export to {url} needs an adapter: {error}") from error
         except Exception as error:  # whatever an adapter stumbles over, it is one sentence for the user
-            raise SettingsError(f"{url} is no place for an export: {_words(error)}") from error
+            raise SettingsError(f"{url} is no place for an export: {first_line(error)}") from error
         self.path: str = path.rstrip("/")
 
     def beside(self, name: str) -> str:
@@ -95,7 +96,7 @@ class UrlPlace:
         except (StoreError, MissingExtra):
             raise
         except Exception as error:  # adapters raise what their clients raise
-            raise OutputFailed(f"{doing} {self.url} failed: {_words(error)}") from error
+            raise OutputFailed(f"{doing} {self.url} failed: {first_line(error)}") from error
 
 
 class RemoteFile(Stream):
@@ -171,10 +172,6 @@ class RemoteFolder(Output):
         self._tidy()
 
 
-def _words(error: Any) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 STANDARD_OUTPUT = "-"
 
 
@@ -245,10 +242,8 @@ def write_last(place: str, last: LastExport) -> None:
         remote = UrlPlace(place)
         remote.put(_record_name(remote.path.rpartition("/")[2]), data)
         return
-    new = path.with_name(_record_name(path.name) + ".new")
     with reported(path):
-        new.write_bytes(data)
-        new.replace(path.with_name(_record_name(path.name)))
+        replace_file(path.with_name(_record_name(path.name)), data)
 
 
 def _record_name(name: str) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import replace_file
 from lycosa.graph.columns import I64, U64, LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
 from lycosa.graph.segments import Inlink, Segment, write_segment
 
@@ -292,9 +293,7 @@ def not_usable(error: OSError, path: Path, *, doing: str) -> StoreError:
 
 
 def write_list(path: Path, listed: SegmentList) -> None:
-    hidden = path / f".{LIST}.new"
     try:
-        hidden.write_bytes(msgspec.json.encode(listed))
-        hidden.replace(path / LIST)
+        replace_file(path / LIST, msgspec.json.encode(listed))
     except OSError as error:
         raise storage_error(error, path=path, doing="writing the link index") from error

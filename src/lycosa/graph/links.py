@@ -27,7 +27,7 @@ from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmo
 from lycosa.graph.segments import Segment
 from lycosa.records import Family
 from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_page
-from lycosa.web import BUCKET_BYTES, LinkKind, url_from_key, url_key
+from lycosa.web import LinkKind, host_key_of, url_from_key, url_key
 
 MOST_TEXTS = 24  # of one page, the most used first
 FEW_PAGES = 4  # that point somewhere: with more, a text that only one of them uses says little
@@ -320,7 +320,7 @@ def _hosts(state: State, pages: PageGraph) -> tuple[list[str], I64]:
     """The names of the hosts, and for each page the place of its host among them."""
     places: dict[bytes, int] = {}
     host_of_number = {
-        int.from_bytes(number): places.setdefault(key[: key.index(b"\0", BUCKET_BYTES)], len(places))
+        int.from_bytes(number): places.setdefault(host_key_of(key), len(places))
         for number, key in state.walk(Family.FILE)
     }
     hosts = np.fromiter((host_of_number[number] for number in pages.file_nums.tolist()), dtype=np.int64)

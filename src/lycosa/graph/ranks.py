@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
+from lycosa.files import replacing
 from lycosa.graph.columns import I64, U64
 from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, not_usable
 from lycosa.graph.segments import Segment
@@ -253,14 +254,12 @@ def compute_ranks(pages: PageGraph, last: Ranks | None) -> tuple[Ranks, int]:
 
 def save_ranks(collection: Path, ranks: Ranks) -> None:
     path = collection / LINK_INDEX_FOLDER / FILE
-    hidden = path.with_name(f".{FILE}.new")
     try:
         path.parent.mkdir(exist_ok=True)
-        with hidden.open("wb") as file:
+        with replacing(path) as file:
             file.write(MAGIC + len(ranks.ranks).to_bytes(8, "little"))
             for column in (ranks.file_nums, ranks.ranks, ranks.ids):
                 file.write(column.tobytes())
-        hidden.replace(path)
     except OSError as error:
         raise not_usable(error, path, doing="writing the ranks") from error
 

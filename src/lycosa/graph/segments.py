@@ -31,6 +31,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import replacing
 from lycosa.graph.columns import (
     BLOCK_TEXTS,
     I64,
@@ -110,12 +111,11 @@ class Inlink(NamedTuple):
 
 def write_segment(path: Path, columns: LinkColumns) -> None:
     """Writes a segment so that it is there whole or not at all, unless the power fails: then the index is made anew."""
-    hidden = path.with_name(f".{path.name}.new")
     sections = _sections(columns)
     table = {name: (str(section.dtype), section.nbytes) for name, section in sections.items()} | {DIGEST: ("<u8", 8)}
     head, digest = msgspec.msgpack.encode(table), xxhash.xxh3_64()
     try:
-        with hidden.open("wb") as file:
+        with replacing(path) as file:
 
             def write(data: bytes) -> None:
                 file.write(data)
@@ -127,7 +127,6 @@ def write_segment(path: Path, columns: LinkColumns) -> None:
                 write(section.tobytes())
             write(b"\0" * (-file.tell() % ALIGN))
             file.write(digest.intdigest().to_bytes(8, "little"))
-        hidden.replace(path)
     except OSError as error:
         raise storage_error(error, path=path, doing="writing the link index") from error
 

@@ -41,7 +41,7 @@ from lycosa.recrawl import (
 from lycosa.search import end_of_date
 from lycosa.settings import SettingsSource, merge
 from lycosa.store import CollectionStore, page_at
-from lycosa.web import TextCodes, parse_date, parse_url, url_from_key, url_key
+from lycosa.web import TextCodes, host_key_of, parse_date, parse_url, url_from_key, url_key
 
 
 class PictureVersion(msgspec.Struct, frozen=True):
@@ -294,7 +294,7 @@ def host_range(host: str) -> tuple[bytes, bytes]:
     if url is None or "/" in host:
         raise SettingsError(f"{host!r} is not the name of a host")
     key = url_key(url.href)
-    site = key[: key.index(b"\0", 2)]
+    site = host_key_of(key)
     prefix = site.rsplit(b":", 1 if ":" in host.rpartition("]")[2] else 2)[0]
     return prefix + b":", prefix + b";"
 
@@ -375,7 +375,7 @@ def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Ite
     now = time.time() if now_s is None else now_s
     host, rows = b"", list[tuple[VisitRow, bool]]()
     for key, packed in collection.state.walk(Family.VISIT):
-        here = key[: key.index(b"\0", 2)]
+        here = host_key_of(key)
         if here != host and rows:
             yield _host(host, rows, now)
             rows = []

@@ -15,7 +15,6 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.frontier import HostGroup, HostGroups, HostRow, PageLimits, Politeness, unpack_host
-from lycosa.inspect.pages import host_key_of
 from lycosa.inspect.status import (
     due_words,
     retry_entries,
@@ -28,7 +27,7 @@ from lycosa.inspect.status import (
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, read_group, read_host_pages
 from lycosa.store import CollectionStore, JoinedCollection, unpack_page
-from lycosa.web import BUCKET_BYTES, parse_url, url_from_key, url_key
+from lycosa.web import BUCKET_BYTES, host_key_of, parse_url, url_from_key, url_key
 
 HostColumn = Literal[
     "host", "pages", "queued", "failed", "bytes", "requests_per_s", "mean_s", "delay_s", "next_s", "retries",

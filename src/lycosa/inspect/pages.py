@@ -44,6 +44,7 @@ from lycosa.web import (
     extract_readable,
     extract_text,
     format_timestamp,
+    host_key_of,
     language_of_text,
     media_kind,
     page_metadata,
@@ -77,11 +78,6 @@ def asked_url(collection: CollectionStore, text: str) -> Url:
         if collection.state.get(Family.URL, key) is not None:
             return each
     return next((each for each, key in keys.items() if collection.state.get(Family.HOST, host_key_of(key))), url)
-
-
-def host_key_of(key: bytes) -> bytes:
-    """The key of the host in a URL key."""
-    return key[: key.index(b"\0", 2)]
 
 
 class StoredPage:

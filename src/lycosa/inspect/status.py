@@ -21,7 +21,6 @@ from lycosa.crawl import (
 )
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import HostRow, QueueEntry, retry_range
-from lycosa.inspect.pages import host_key_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import (
@@ -32,7 +31,7 @@ from lycosa.store import (
     left_out_counts,
     shard_paths,
 )
-from lycosa.web import format_date, host_statements, url_key
+from lycosa.web import format_date, host_key_of, host_statements, url_key
 from lycosa.wording import clock, counted
 
 

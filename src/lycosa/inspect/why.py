@@ -17,7 +17,7 @@ from lycosa.crawl import (
 )
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
-from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
+from lycosa.inspect.pages import StoredPage, StoredPages, asked_url
 from lycosa.inspect.status import (
     due_words,
     retry_entries,
@@ -50,6 +50,7 @@ from lycosa.web import (
     base_url,
     domain_of,
     format_date,
+    host_key_of,
     host_objection,
     parse_url,
     url_key,

@@ -17,6 +17,7 @@ from uuid import uuid4
 from xml.etree import ElementTree
 
 from lycosa.errors import SettingsError
+from lycosa.files import replace_file
 from lycosa.notify.message import excerpt
 from lycosa.notify.notifier import NotDelivered
 from lycosa.notify.outbox import Notice
@@ -61,13 +62,7 @@ class AtomTarget:
             fcntl.flock(folder, fcntl.LOCK_EX)
             feed = _read(self._path)
             new = ElementTree.tostring(self._feed(feed, notices), encoding="utf-8", xml_declaration=True)
-            beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            with beside.open("wb") as file:
-                file.write(new + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
-            os.fsync(folder)
+            replace_file(self._path, new + b"\n", syncs=True)
         finally:
             os.close(folder)
 

@@ -23,7 +23,7 @@ from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN
 from lycosa.recrawl.revisits import Revisits
 from lycosa.recrawl.versions import VisitRow, due_key, due_range, key_of_due, unpack_visit
 from lycosa.store import PageRow, pages_at, unpack_page
-from lycosa.web import url_from_key, url_key
+from lycosa.web import host_key_of, url_from_key, url_key
 
 AHEAD = 1_000  # revisits queued at a time
 DUE_READ = 500  # rows of `due` read at a time
@@ -263,7 +263,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
 
     def _waits_with_host(self, key: bytes) -> bool:
         """Is it queued at a host that was given up? Revisits stay in the queue of such a host for the next run."""
-        host_key = key[: key.index(b"\0", 2)]
+        host_key = host_key_of(key)
         host = self._shard.frontier.hosts.get(host_key)
         packed = self._state.get(Family.HOST, host_key) if host is None else None
         row = host.row if host is not None else unpack_host(packed) if packed else None

@@ -28,7 +28,7 @@ from lycosa.recrawl.change.schedule import (
 from lycosa.recrawl.change.verdict import Presence
 from lycosa.recrawl.versions import VisitRow, due_key, unpack_visit, visit_of
 from lycosa.store import Batch, PageRow, page_at, unpack_page
-from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_key
+from lycosa.web import MediaKind, Page, SitemapEntry, Steps, host_key_of, parse_url, read_sitemap, run_steps, url_key
 
 DAY_S = 86_400.0
 PLAN_KEY = b"visits:plan"
@@ -101,7 +101,7 @@ class VisitPlanner:
         poll_days = max(1 / (POLLS_A_CHANGE * visit.rate), SHORTEST_DAYS)
         if row.is_sitemap:
             return min(poll_days, SITEMAP_DAYS)
-        price = plan.prices.get(_host_of(key), plan.price) or 1.0
+        price = plan.prices.get(host_key_of(key), plan.price) or 1.0
         days = 1 / visit_rate(self._worth(row, visit), visit.rate, price)
         if visit.is_feed or row.essence in FEED_TYPES:
             days = min(days, poll_days)
@@ -169,7 +169,7 @@ class VisitPlanner:
             lacks_times = lacks_times or visit is None or _is_too_far(visit, now)
             if number % stride or row.is_sitemap:
                 continue
-            host = _host_of(key)
+            host = host_key_of(key)
             if not names or names[-1] != host:
                 names.append(host)
             known = visit or VisitRow()
@@ -241,10 +241,6 @@ class VisitPlanner:
             row = unpack_page(packed)
             if row.file_num or (row.is_sitemap and row.status == 200):
                 yield key, row, unpack_visit(visit) if visit_key == key else None
-
-
-def _host_of(key: bytes) -> bytes:
-    return key[: key.index(b"\0", 2)]
 
 
 def _is_too_far(visit: VisitRow, now: float) -> bool:

@@ -14,7 +14,16 @@ from lycosa.errors import SettingsError
 from lycosa.inspect import StoredPage, StoredPages, asked_url, key_prefixes, open_to_read, stats_of, url_view
 from lycosa.records import Family
 from lycosa.store import CollectionStore, JoinedCollection, PageRow, shard_paths, unpack_page
-from lycosa.web import MediaKind, format_capture_time, key_prefix_end, media_kind, parse_url, url_from_key, url_key
+from lycosa.web import (
+    MediaKind,
+    format_capture_time,
+    host_key_of,
+    key_prefix_end,
+    media_kind,
+    parse_url,
+    url_from_key,
+    url_key,
+)
 
 LATEST, LATEST_S = "latest", 1e12
 LISTED = 100  # URLs of one page of a list
@@ -111,7 +120,7 @@ class Captures:
     def neighbours(self, url: str) -> list[ListedUrl]:
         """What is stored next to a URL, on the same host."""
         key = url_key(url)
-        start = key[: key.index(b"\0", 2) + 1]
+        start = host_key_of(key) + b"\0"
         state = self._store.state
         rows = state.scan_back(Family.PAGE, start, key, limit=NEIGHBOURS)[::-1]
         rows += state.scan(Family.PAGE, key, key_prefix_end(start), limit=NEIGHBOURS)

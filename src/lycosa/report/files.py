@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import SettingsError, storage_error
+from lycosa.files import replacing
 from lycosa.inspect import safe_cell
 from lycosa.report.compare import ReportComparison
 from lycosa.report.making import FindingRow, SiteReport
@@ -44,17 +45,13 @@ def output_paths(out: Path) -> list[Path]:
 
 
 def write_whole(path: Path, pieces: Iterator[str]) -> None:
-    """Writes a text under another name first, so that what was there before stays until all of it is written."""
-    new = path.with_name(f".{path.name}.new")
+    """Writes a text; what was there before stays until all of it is written."""
     try:
         path.parent.mkdir(exist_ok=True)
-        with new.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            file.writelines(pieces)
-        new.replace(path)
+        with replacing(path) as file:
+            file.writelines(piece.encode("utf-8", "replace") for piece in pieces)
     except OSError as error:
         raise storage_error(error, path=path, doing="writing the report") from error
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def csv_pieces(report: SiteReport, comparison: ReportComparison | None = None) -> Iterator[str]:

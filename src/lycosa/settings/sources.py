@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.errors import SettingsError
+from lycosa.files import replace_file
 from lycosa.records import FieldRule
 from lycosa.settings.fields import field_table, read_field
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS, CrawlSettings, nearest, read_values
@@ -84,9 +85,7 @@ def settings_of_folder(folder: Path) -> SettingsSource | None:
 
 def save_settings(folder: Path, settings: CrawlSettings) -> None:
     """Replaces the settings of the shards in a folder, as a whole."""
-    new = folder / f"{SETTINGS_FILE}.new"
-    new.write_text(to_toml(settings))
-    new.replace(folder / SETTINGS_FILE)
+    replace_file(folder / SETTINGS_FILE, to_toml(settings).encode())
 
 
 def from_environment(environ: Mapping[str, str]) -> SettingsSource:

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import msgspec
 import xxhash
 
-from lycosa.errors import MissingExtra, SettingsError, StoreError, storage_error
+from lycosa.errors import MissingExtra, SettingsError, StoreError, first_line, storage_error
+from lycosa.files import sync_folder
 
 CHUNK_BYTES = 4 << 20
 PARTIAL = ".new-"  # in the name of what is not whole yet
@@ -180,11 +181,7 @@ class FolderStore:
                 new.replace(target)
             finally:
                 new.unlink(missing_ok=True)
-            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(target.parent)
 
     def size(self, name: str) -> int | None:
         with self._reported("reading the store"):
@@ -240,7 +237,7 @@ class UrlStore:
         except ImportError as error:
             raise MissingExtra(f"the store {self.url} needs an adapter: {error}") from error
         except Exception as error:  # whatever an adapter stumbles over, it is one sentence for the user
-            raise SettingsError(f"{self.url} is no place for a store: {_words(error)}") from error
+            raise SettingsError(f"{self.url} is no place for a store: {first_line(error)}") from error
         self._root = root.rstrip("/")
         protocols = self._files.protocol if isinstance(self._files.protocol, tuple) else (self._files.protocol,)
         self._puts_whole = not _PUTS_WHOLE.isdisjoint(protocols)
@@ -301,8 +298,4 @@ class UrlStore:
         except StoreError:
             raise
         except Exception as error:  # adapters raise what their clients raise
-            raise StoreError(f"{doing} in the store {self.url} failed: {_words(error)}") from error
-
-
-def _words(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise StoreError(f"{doing} in the store {self.url} failed: {first_line(error)}") from error

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lycosa.errors import SettingsError, StoreError, storage_error
+from lycosa.files import replace_file
 from lycosa.records import Family
 from lycosa.store.central import CentralStore
 from lycosa.store.joined import JoinedState, is_sharded, shard_paths
@@ -49,10 +50,9 @@ FORMAT = 2
 
 _MARKER, _LOCK, _SETTINGS = "lycosa.format", "lycosa.lock", "lycosa.toml"
 LOG_FILE = "log.jsonl"
-_NEW_SUFFIX = ".new"
 _STATE, _WARC = "state", "warc"
 # What an unfinished creation can have left; anything else in a folder without a marker is not ours to touch.
-_OURS = {_LOCK, _STATE, _WARC, _SETTINGS, LOG_FILE, _MARKER + _NEW_SUFFIX, _SETTINGS + _NEW_SUFFIX}
+_OURS = {_LOCK, _STATE, _WARC, _SETTINGS, LOG_FILE, f".{_MARKER}.new", f".{_SETTINGS}.new"}
 _MARKER_WORDS = "lycosa collection, format "
 
 _FORMAT_KEY = b"format"
@@ -171,7 +171,7 @@ class CollectionStore:
     def save_settings(self, text: str) -> None:
         """Replaces the settings file; a crash leaves the old one or the new one."""
         with _reported(self.settings_path, "saving the settings"):
-            _replace(self.settings_path, text)
+            replace_file(self.settings_path, text.encode(), syncs=True)
 
     def commit(self, batch: Batch, *, sync: bool = False) -> None:
         """Commits `batch`, and with it everything that was appended to the WARC before.
@@ -301,7 +301,7 @@ def committed_lengths(state: State) -> dict[int, int]:
 
 def mark_whole(path: Path) -> None:
     """Makes the folder a collection: everything that belongs to one is there."""
-    _replace(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n")
+    replace_file(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n".encode(), syncs=True)
 
 
 def _finish_creation(path: Path) -> State:
@@ -414,21 +414,6 @@ def _lock(path: Path) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, b"%d\n" % os.getpid(), 0)
     return lock
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a small file so that it is there whole or not at all."""
-    new = path.with_name(path.name + _NEW_SUFFIX)
-    with new.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @contextlib.contextmanager

@@ -8,15 +8,14 @@ Written by `lycosa.removal`; asked by the frontier before it admits a URL, by im
 """
 
 import errno
-import os
 import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import replace_file
 from lycosa.store.joined import sharded_parent
-from lycosa.store.warc_file import sync_folder
-from lycosa.web import Url, format_timestamp, parse_url, url_key
+from lycosa.web import Url, format_timestamp, host_key_of, parse_url, url_key
 
 NO_SUCH_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 FORGOTTEN_FILE = "forgotten"
@@ -96,14 +95,8 @@ def write_forgotten(collection: Path, entries: Collection[str], *, is_undone: bo
     else:
         kept = {**dict.fromkeys(entries, now), **known}
     path = (sharded_parent(collection) or collection) / FORGOTTEN_FILE
-    new = path.with_name(f".{FORGOTTEN_FILE}.new")
     try:
-        with new.open("w") as file:
-            file.writelines(f"{at} {entry}\n" for entry, at in kept.items())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        sync_folder(path.parent)
+        replace_file(path, "".join(f"{at} {entry}\n" for entry, at in kept.items()).encode(), syncs=True)
     except OSError as error:
         raise storage_error(error, path=path, doing="writing down what must not come back") from error
     return Forgotten(kept.items())
@@ -113,6 +106,6 @@ def _host_range(host: str) -> tuple[bytes, bytes]:
     url = parse_url(f"http://{host}/")
     assert url is not None
     key = url_key(url.href)
-    site = key[: key.index(b"\0", 2)]  # name:port:scheme, behind the bucket
+    site = host_key_of(key)  # name:port:scheme, behind the bucket
     prefix = site.rsplit(b":", 1 if ":" in host.rpartition("]")[2] else 2)[0]
     return prefix + b":", prefix + b";"

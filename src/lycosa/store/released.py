@@ -19,12 +19,13 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import replace_file, sync_folder
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, can_be_store, is_claimed_store, open_central_store
 from lycosa.store.packed import SUFFIX, Capture, ChooseLeftOut, LeftOutPage, PackedWarc, pack_warc
 from lycosa.store.page_rows import PageRow, pages_at
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import sync_folder, warc_number, warc_path
+from lycosa.store.warc_file import warc_number, warc_path
 from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_record
 from lycosa.web import matches_pattern, pattern_pieces, url_key
 
@@ -87,12 +88,11 @@ def remember_store(folder: Path, url: str) -> None:
     known = store_urls(folder)
     if known[:1] == [url]:
         return
-    new = folder / f"{_STORES}.new"
+    path = folder / _STORES
     try:
-        new.write_text("".join(f"{one}\n" for one in dict.fromkeys([url, *known])))
-        new.replace(folder / _STORES)
+        replace_file(path, "".join(f"{one}\n" for one in dict.fromkeys([url, *known])).encode())
     except OSError as error:
-        raise storage_error(error, path=new, doing="writing down the store") from error
+        raise storage_error(error, path=path, doing="writing down the store") from error
 
 
 def store_urls(folder: Path) -> list[str]:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import sync_folder
 from lycosa.records import Family
 from lycosa.store.collection import CollectionStore, length_key
 from lycosa.store.state import Batch
-from lycosa.store.warc_file import sync_folder, warc_path
+from lycosa.store.warc_file import warc_path
 from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord
 from lycosa.store.warc_record import recompress_record
 from lycosa.web import format_timestamp

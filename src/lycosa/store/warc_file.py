@@ -18,6 +18,7 @@ import msgspec
 from isal import isal_zlib
 
 from lycosa.errors import StoreError, storage_error
+from lycosa.files import sync_folder
 from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, intact_length
 from lycosa.store.warc_record import warcinfo
 
@@ -263,11 +264,3 @@ def _member_length(data: bytes, at: int) -> int:
     except isal_zlib.error:  # type: ignore[misc]  # its stub says instance
         return 0
     return len(data) - at - len(stream.unused_data) if stream.eof else 0
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

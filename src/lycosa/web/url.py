@@ -322,6 +322,11 @@ def url_from_key(key: bytes) -> str:
     return f"{scheme}://{_host_of_key(name)}{port}{path}"
 
 
+def host_key_of(key: bytes) -> bytes:
+    """The key of the host in a URL key, bucket and all: what its URLs begin with, before a NUL."""
+    return key[: key.index(_KEY_END, BUCKET_BYTES)]
+
+
 def key_prefix_end(prefix: bytes) -> bytes | None:
     """The least key above every key that starts with `prefix`; None where there is none."""
     stem = prefix.rstrip(b"\xff")

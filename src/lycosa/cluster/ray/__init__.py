@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from lycosa.crawl import CrawlStats
-from lycosa.errors import ClusterError, LycosaError, MissingExtra, SettingsError
+from lycosa.errors import ClusterError, LycosaError, MissingExtra, SettingsError, first_line
 
 NAMESPACE = "lycosa"
 LOOPBACK = "127.0.0.1"
@@ -84,7 +84,7 @@ def start_local(workers: int) -> None:
             configure_logging=True,
         )
     except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
-        raise ClusterError(f"Ray could not be started: {_first_line(error)}") from error
+        raise ClusterError(f"Ray could not be started: {first_line(error)}") from error
 
 
 def stop_local() -> None:
@@ -101,7 +101,7 @@ def connect(address: str, token: str) -> None:
     except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
         raise ClusterError(
             f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
-            f" runs there ({_first_line(error)})"
+            f" runs there ({first_line(error)})"
         ) from error
 
 
@@ -121,10 +121,6 @@ def disconnect() -> None:
 
     ray.shutdown()
     _redirected.close()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 # addresses and nodes
