@@ -22,7 +22,7 @@ OWN = "lycosa/"
 # The first that fits the innermost own function decides; then the first that fits any function around it.
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
-    ("links: join and filter", ("web/url", "web/scope", "crawl/reading", "frontier/queues")),
+    ("links: join and filter", ("web/url", "web/scope", "crawl/link_filter", "crawl/reading", "frontier/queues")),
     ("robots.txt", ("web/robots",)),
     ("parse and analysis", ("web/",)),
     ("WARC records", ("store/warc_record",)),

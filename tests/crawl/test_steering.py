@@ -9,7 +9,7 @@ import pytest
 
 from lycosa.api.crawl import Crawl
 from lycosa.crawl import NEW_SETTINGS, Steering, load_timeline, steer
-from lycosa.crawl.stats import MOST_SAMPLES, Sample, Timeline
+from lycosa.crawl.timeline import MOST_SAMPLES, Sample, Timeline
 from lycosa.errors import SettingsError
 from lycosa.inspect import latest_events, open_to_read
 from lycosa.settings import merge, settings_of_folder

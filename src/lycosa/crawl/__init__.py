@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         refuse_private,
     )
     from lycosa.crawl.keeper import Archive, CommittedPage, PatchedDocument
+    from lycosa.crawl.link_filter import filters_of
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         analysers_of,
         decoded_body,
         extractor_of,
-        filters_of,
         followed_links,
         header_hrefs,
         joined_links,
@@ -76,18 +76,15 @@ if TYPE_CHECKING:
         Counters,
         CrawlStats,
         Retry,
-        Sample,
-        Timeline,
         Totals,
         counts_row,
         crawl_state,
         load_counts,
         load_live_stats,
-        load_timeline,
         sum_of_shards,
-        sum_of_timelines,
     )
     from lycosa.crawl.steering import NEW_SETTINGS, Action, Order, Steering, is_crawled, steer
+    from lycosa.crawl.timeline import Sample, Timeline, load_timeline, sum_of_timelines
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
 __getattr__ = open_lazily(
@@ -102,11 +99,12 @@ __getattr__ = open_lazily(
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
         "intake": "EVERY INBOX_FOLDER AddedUrl Inbox interval_of literal_hosts refuse_forgotten refuse_private",
         "keeper": "Archive CommittedPage PatchedDocument",
+        "link_filter": "filters_of",
         "loop": "Engine",
         "pages": "PageHandler",
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
         "progress": "WAITING LimitUse Recrawl effective_limits",
-        "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
+        "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of followed_links "
         "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
         "request_log": "RequestWriter",
         "requeue": "JUDGED_BY_KEY JUDGED_BY_NOTHING page_of_requisite",
@@ -114,8 +112,8 @@ __getattr__ = open_lazily(
         "seams": "AnswerConverter CopyClaim FetchObserver OtherShards Parts ReadPage RequestHandler RequestHook "
         "RunCompanion Shard Statistics UrlSource",
         "steering": "NEW_SETTINGS Action Order Steering is_crawled steer",
-        "stats": "Counters CrawlStats Retry Sample Timeline Totals counts_row crawl_state load_counts "
-        "load_live_stats load_timeline sum_of_shards sum_of_timelines",
+        "stats": "Counters CrawlStats Retry Totals counts_row crawl_state load_counts load_live_stats sum_of_shards",
+        "timeline": "Sample Timeline load_timeline sum_of_timelines",
     },
 )
 

@@ -16,11 +16,12 @@ from lycosa.crawl.events import EventLog
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.intake import Inbox
 from lycosa.crawl.keeper import Archive, PageKeeper
+from lycosa.crawl.link_filter import LinkFilter
 from lycosa.crawl.pages import FailureHandler, HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits
 from lycosa.crawl.reader_threads import usual_threads
-from lycosa.crawl.reading import LinkFilter, PageReader
+from lycosa.crawl.reading import PageReader
 from lycosa.crawl.seams import BackgroundWork, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
 from lycosa.crawl.stats import Counters, Totals, load_counts
 from lycosa.errors import StoreError

@@ -26,15 +26,13 @@ from lycosa.crawl.stats import (
     PAUSED,
     RETRIES_SHOWN,
     SLOWEST_SHOWN,
-    TIMELINE,
     Counters,
     CrawlStats,
     InFlight,
     Retry,
-    Sample,
     SlowHost,
-    load_timeline,
 )
+from lycosa.crawl.timeline import TIMELINE, Sample, load_timeline
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import Frontier, Host, HostPlace, delay_of
 from lycosa.records import Failure, Family

@@ -1,45 +1,36 @@
-"""From a response to what it says: content decoded, digests, page analysed, links joined; and which links are wanted.
+"""From a response to what it says: content decoded, digests, page analysed, links joined.
 
 `PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock; it is the
 dearest part of a crawl. What is known already, and so what becomes of the page, is decided afterwards, on the event
-loop and in the order of arrival, by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a
-moment ago. `crawl.reader_threads` has documents read beside the event loop.
+loop and in the order of arrival, by `crawl.keeper`. `crawl.reader_threads` has documents read beside the event loop.
 """
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.frontier import Lease, Reason, RecentUrls, RequestKind
+from lycosa.frontier import Lease, Reason, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
 from lycosa.store import HttpExchange, LinkRow, link_row, response_exchange
 from lycosa.web import (
     FOLLOWED_RELS,
     Analysers,
-    DropReason,
     FollowedLinks,
     LinkKind,
     LinkRules,
     Links,
     Page,
     RobotsDirectives,
-    Scope,
-    ScopeKind,
-    ShapeFilter,
-    Url,
-    UrlFilter,
-    UrlLimits,
     UrlPatterns,
     analyse_page,
     base_url,
     document_digests,
-    filter_urls,
     follow_links,
     header_statements,
     host_statements,
@@ -63,16 +54,6 @@ DECODED_FACTOR = 2  # a decoded body may be this many times the body limit
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
 # in at once.
 LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
-
-
-def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
-    """The filters that the settings ask for: scope first, then shape."""
-    limits = UrlLimits(
-        include=tuple(s.include),
-        exclude=tuple(s.exclude),
-        skip_extensions=frozenset(s.skip_extensions),
-    )
-    return [Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)]
 
 
 def redirect_location(response: Response) -> str:
@@ -413,49 +394,3 @@ def record_metadata(lease: Lease, response: Response, agent: str) -> dict[str, s
     if lines := answer_statements(lease, response, agent):
         fields["preferences"] = "; ".join(lines)
     return fields
-
-
-class LinkFilter:
-    """Keeps the URLs that are wanted and were not seen a moment ago. `count_ignored` is told the reason for each of the
-    others; `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
-
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        seeds: Sequence[Url],
-        more: Sequence[UrlFilter],
-        count_ignored: Callable[[str], None],
-    ) -> None:
-        self.scope_seeds, self.filters = list(seeds), [*filters_of(settings, seeds), *more]
-        self.unseen = RecentUrls().unseen  # notes URLs and returns those that were not seen a moment ago
-        self._count_ignored = count_ignored
-
-    def widen(self, urls: Iterable[Url]) -> None:
-        """Makes the hosts (or folders, or domains) of these URLs part of the scope."""
-        for i, url_filter in enumerate(self.filters):
-            if isinstance(url_filter, Scope):
-                wider = [url for url in urls if url_filter.reason(url) is DropReason.OUT_OF_SCOPE]
-                if wider:
-                    self.scope_seeds.extend(wider)
-                    self.filters[i] = Scope(url_filter.kind, self.scope_seeds)
-
-    def has_host(self, host: str, port: int) -> bool:
-        """Can pages of this host be in scope? Others are asked for what pages need, or to check links."""
-        return all(one.has_host(host, port) for one in self.filters if isinstance(one, Scope))
-
-    def wanted(self, urls: Iterable[str], *, counts: bool = True) -> list[Url]:
-        """Those of a document's URLs that may be new. `counts`: what is left out is counted as ignored."""
-        return self.wanted_of(list(urls), counts=counts)
-
-    def wanted_of(self, urls: Any, *, counts: bool) -> list[Url]:
-        """The same of `FollowedLinks.urls`."""
-        fresh = self.unseen(urls)
-        return self.sift(fresh, counts=counts) if fresh else []
-
-    def sift(self, hrefs: Sequence[str], *, counts: bool = True) -> list[Url]:
-        """Those of the URLs that pass the filters."""
-        kept, dropped = filter_urls(hrefs, self.filters)
-        if counts:
-            for _, reason in dropped:
-                self._count_ignored(reason)
-        return kept

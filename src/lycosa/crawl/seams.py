@@ -23,8 +23,9 @@ import msgspec
 
 from lycosa.crawl.committer import CommitParticipant, Committer
 from lycosa.crawl.events import EventLog
+from lycosa.crawl.link_filter import LinkFilter
 from lycosa.crawl.pipeline import Pipeline
-from lycosa.crawl.reading import LeaseAnswer, LinkFilter, PageReader
+from lycosa.crawl.reading import LeaseAnswer, PageReader
 from lycosa.crawl.stats import Counters
 from lycosa.fetch import Downloader
 from lycosa.frontier import BREADTH, Frontier, Lease, Policy, ProcessStart, RequestKind, UrlForwarder
