@@ -15,7 +15,8 @@ import trafilatura
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from lycosa.web import extract_article, extract_readable
-from lycosa.web.outline import HEADINGS, Node, Outline, clean
+from lycosa.web.markup import clean
+from lycosa.web.outline import HEADINGS, Node, Outline
 from proof import Bar, Experiment, Run
 from proof.ground.peers import package
 from proof.ground.text_pages import GoldPage, mozilla_pages, written_pages

@@ -45,8 +45,8 @@ from lycosa.web.links import (
     refresh_target,
     shorten_anchor,
 )
+from lycosa.web.markup import without_self_closed
 from lycosa.web.media import MediaKind
-from lycosa.web.outline import without_self_closed
 from lycosa.web.text import BETWEEN, codes_of, collapse
 
 # Elements whose text is not for reading.

@@ -9,7 +9,8 @@ native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
 import re
 from collections.abc import Iterable
 
-from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node, attributes_of
+from lycosa.web.markup import attributes_of
+from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node
 from lycosa.web.plain_text import code_lines
 
 TARGET = "\1"

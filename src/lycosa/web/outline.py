@@ -15,37 +15,10 @@ Pure and linear; never raises. Called by `readable`.
 """
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
-from html.entities import html5
-from typing import Any
 
 import msgspec
 
-_SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
-# The rest of a tag: in nearly all tags every value is quoted; the second form is that of the standard.
-_PLAIN_REST = rf"[^\"'>=]*+(?:(?<![{_SPACE}/\"])=\"[^\"]*+\"[^\"'>=]*+)*+(?=>)"
-_ATTRIBUTE = (
-    rf"[{_SPACE}/]*+(%s[^{_SPACE}/>][^{_SPACE}/>=]*+)[{_SPACE}]*+"
-    rf"(?:(?!=)|=[{_SPACE}]*+(?:\"(%s[^\"]*+)\"|'(%s[^']*+)'|(?![\"'])(%s[^{_SPACE}>]*+)))"
-)
-_REST = rf"(?:{_PLAIN_REST}|(?:{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+(?=>))"
-_ATTRIBUTES = re.compile(_ATTRIBUTE % (("",) * 4))
-_RAW = "script|style|title|textarea|iframe|noembed|noframes|xmp"  # what is in these is no markup
-_TOKENS = re.compile(
-    rf"<(?:(?=[sS][cCtT]|[tT][iIeE]|[iI][fF]|[nN][oO]|[xX][mM])(?i:({_RAW}))(?![^{_SPACE}/>]){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
-    rf"|(/?[a-zA-Z][^{_SPACE}/>]*+)((?=>)|{_REST})>"
-    rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:>|[^a-zA-Z>][^>]*+>?)|/?[a-zA-Z].*)",
-    re.DOTALL,
-)
-_SHORT_CHARS = 60
-_REFERENCE = re.compile("&(?:#(?:[xX][0-9a-fA-F]+|[0-9]+);?|([a-zA-Z0-9]{1,32};?))")
-_CONTROLS = bytes(byte if byte >= 0x20 or byte in b"\t\n" else 0x20 for byte in range(256))
-# What numeric references between 0x80 and 0x9F mean; five of them have no other meaning.
-_WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
-
-# In XML these may be closed by "/>"; in HTML the rest of the document would be their text.
-_SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
+from lycosa.web.markup import RAW_TEXT, OddMarkup, attributes_of, resolve, split_markup, split_odd_markup, split_tag
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 CELLS = frozenset(("td", "th"))
@@ -60,7 +33,6 @@ _BLOCKS |= frozenset(
     "tr ul".split()
 )
 _IGNORED = frozenset("area base col embed html head img input link meta param source track wbr".split())
-_IGNORED |= frozenset(_RAW.split("|"))
 _PARTS, _SECTIONS = frozenset(("table",)), frozenset(("thead", "tbody", "tfoot"))
 _TABLE = _PARTS | _SECTIONS | CELLS | {"tr", "caption"}
 # What the start of an element ends: the last of these, unless one of those is nearer.
@@ -80,15 +52,19 @@ _INLINE_NAMES = frozenset(
 # The inline tags that Markdown writes.
 _WRITTEN = frozenset("a b strong i em code kbd samp tt del s strike".split())
 _WRITTEN |= frozenset(f"/{name}" for name in _WRITTEN)
-_INLINE, _LINK, _CODE_START, _INLINE_END, _LINK_END, _CODE_END, _LOW, _START, _END, _BREAK_TAG, _NOTHING = range(11)
+# Kinds of tags. A plain start does nothing but begin a block.
+_PLAIN_START, _START, _END, _INLINE, _LINK, _CODE_START, _INLINE_END, _LINK_END, _CODE_END, _LOW = range(10)
+_BREAK_TAG, _RAW, _HEAD, _NOTHING = range(10, 14)
 _KINDS = {
-    **dict.fromkeys("a b strong i em code kbd samp tt del s strike span u small big font abbr cite q".split(), _INLINE),
-    **dict.fromkeys("/b /strong /i /em /code /kbd /samp /tt /del /s /strike /span /u /small".split(), _INLINE_END),
-    **dict.fromkeys((*_IGNORED, *(f"/{name}" for name in _IGNORED)), _NOTHING),
+    **dict.fromkeys(_IGNORED, _NOTHING),
+    **dict.fromkeys(RAW_TEXT, _RAW),
+    **dict.fromkeys((f"/{name}" for name in _IGNORED | RAW_TEXT), _NOTHING),
     **dict.fromkeys(_BLOCKS, _START),
     **dict.fromkeys((f"/{name}" for name in _BLOCKS), _END),
     **dict.fromkeys(("sub", "sup"), _LOW),
     **dict.fromkeys(("br", "/br", "hr"), _BREAK_TAG),
+    **dict.fromkeys(("base", "link"), _HEAD),
+    "": _NOTHING,
     "a": _LINK,
     "/a": _LINK_END,
     "code": _CODE_START,
@@ -124,6 +100,7 @@ _LINKED_CHARS = 400  # a longer one is for reading
 _LITTLE_CHARS = 200  # a page of which no more is left may be all navigation, and is read as a whole
 _FORM_CHARS = 200  # a form around more has text of the page
 _CELL_CHARS = 1_000  # a cell with more is a part of the page, its table is there for the layout, unless a row heads it
+_NO_GAP, _TOUCHES, _GAP = range(3)  # between texts: nothing; the end of an inline element, and a start behind it
 PERMALINKS = frozenset(("¶", "#", "§"))  # as the words of a link: to the heading that it stands in
 
 
@@ -162,6 +139,17 @@ class Outline:
     left out, `is_xml`: an element can end itself."""
 
     def __init__(self, html: str, *, inline: bool = False, unshown: str = "", is_xml: bool = False) -> None:
+        self._unshown, self._is_xml = unshown, is_xml
+        try:
+            self._begin()
+            self._read(*split_markup(html), inline)
+        except OddMarkup:
+            self._begin()
+            self._read(*split_odd_markup(html), inline)
+        self._close_to(1)
+        self.root.end, self.root.chars, self.root.linked = len(self.items), self._chars, self._linked
+
+    def _begin(self) -> None:
         self.title = self.base_href = self.canonical = ""  # the latter two as they are written
         self.items: list[Item] = []
         self._chars = self._linked = self._links = 0  # up to here: of text, of text in links, and how many links
@@ -173,59 +161,55 @@ class Outline:
         self._open = [self.root]
         self._tables: list[Node] = []
         self._drawings = self._verbatim = self._pres = 0  # open ones: svg; pre and code; pre and listing
-        self._unshown, self._is_xml = unshown, is_xml
         self._words: list[Node] = []  # left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
-        self._read(html, inline)
-        self._close_to(1)
-        self.root.end, self.root.chars, self.root.linked = len(self.items), self._chars, self._linked
 
-    def _read(self, html: str, inline: bool) -> None:
-        opened, items, known_kind = self._open, self.items, _KINDS.get
+    def _read(self, texts: list[str], tags: list[str], inline: bool) -> None:
+        opened, items, unshown = self._open, self.items, self._unshown
         add = items.append
-        link, last = _NO_LINK, ""  # the last character of text
-        touches = has_gap = False
-        tokens: Iterator[Any] = iter([*_TOKENS.split(html), *[None] * 4])
-        for piece, raw, content, name, attributes in zip(tokens, tokens, tokens, tokens, tokens, strict=True):
+        link, last = _NO_LINK, ""  # the last text
+        gap = _NO_GAP
+        tokens = iter(zip(texts, [*map(_TAGS.__getitem__, tags), _LAST_TAG], strict=True))
+        for piece, (kind, name, attributes, said, item) in tokens:
             if not piece:
                 pass
             elif piece.isspace() and piece.isascii():
-                last, has_gap, touches = " ", False, False
+                last, gap = " ", _NO_GAP
                 # Between two blocks it is nothing, unless they stand in code.
-                is_between = not items or type(items[-1]) in _BORDERS
-                if self._pres or not (is_between and self._has_border(name, known_kind(name))):
+                if (
+                    self._pres
+                    or not (kind <= _START or (kind == _END and opened[-1].tag == name))
+                    or (items and type(items[-1]) not in _BORDERS)
+                ):
                     add(piece)
             else:
                 text = resolve(piece) if "&" in piece else piece
-                if has_gap and is_letter(text[0]) and is_letter(last):
+                if gap == _GAP and is_letter(text[0]) and is_letter(last[-1:]):
                     add(" ")  # the words of two elements are two words
-                has_gap = touches = False
+                gap = _NO_GAP
                 words = text.strip()
                 if not (link and words in PERMALINKS):
                     if words:
                         self._chars += len(words)
                         if link == _NAVIGATES:
                             self._linked += len(words)
-                    last = text[-1]
+                    last = text
                     add(text)
-            if name is None:
-                if content and not self.title and not self._drawings and raw.lower() == "title":
-                    self.title = " ".join(resolve(content).split())
-                continue
-            tag, kind = name, known_kind(name)
-            if kind is None:
-                tag = name.lower()
-                kind = known_kind(tag, _INLINE_END if tag[0] == "/" else _INLINE)
-            if kind == _START:
-                self._start(tag, attributes)
+            if kind == _PLAIN_START and not unshown:
+                if opened[-1].tag == "p":
+                    self._close()
+                node = Node(name, attributes, len(items), self._chars, self._linked, self._links)
+                add(node)
+                opened.append(node)
             elif kind == _END:
-                ended = tag[1:]
-                if opened[-1].tag == ended:  # as nearly always
+                if opened[-1].tag == name:  # as nearly always
                     self._close()
                 else:
-                    self._close_last(frozenset((ended,)), frozenset() if ended in _TABLE else CELLS)
+                    self._close_last(frozenset((name,)), frozenset() if name in _TABLE else CELLS)
+            elif kind <= _START:
+                self._start(name, attributes, said)
             elif kind <= _LOW:
-                if self._unshown and self._hides_inline(tag, attributes):
+                if unshown and self._hides_inline(name, attributes):
                     continue
                 if kind <= _CODE_START:
                     if kind == _LINK:
@@ -233,24 +217,26 @@ class Outline:
                         self._links += link == _NAVIGATES
                     elif kind == _CODE_START:
                         self._verbatim += 1
-                    has_gap |= touches and not self._verbatim
-                    touches = False
+                    if gap == _TOUCHES:
+                        gap = _NO_GAP if self._verbatim else _GAP
                 elif kind != _LOW:
                     if kind == _LINK_END:
                         link = _NO_LINK
                     elif kind == _CODE_END and self._verbatim:
                         self._verbatim -= 1
-                    touches = True
-                if inline and tag in _WRITTEN:
-                    add((tag, attributes))
+                    gap = gap or _TOUCHES
+                if inline and item:
+                    add(item)
             elif kind == _BREAK_TAG:
-                add(RULER if tag == "hr" else BREAK)
-            else:
-                self._note_head(tag, attributes)
-
-    def _has_border(self, tag: str | None, kind: int | None) -> bool:
-        """Does a tag surely begin or end a block?"""
-        return tag is not None and (kind == _START or (kind == _END and self._open[-1].tag == tag[1:]))
+                add(RULER if name == "hr" else BREAK)
+            elif kind == _RAW:
+                content, end = next(tokens)
+                if end[1] != f"/{name}" and end is not _LAST_TAG:
+                    raise OddMarkup
+                if name == "title" and content and not self.title and not self._drawings:
+                    self.title = " ".join(resolve(content).split())
+            elif kind == _HEAD:
+                self._note_head(name, attributes)
 
     def _note_head(self, name: str, attributes: str) -> None:
         """Notes the base and the canonical URL, the first of each."""
@@ -261,7 +247,7 @@ class Outline:
             if "canonical" in named.get("rel", "").lower().split():
                 self.canonical = named.get("href", "").strip()
 
-    def _start(self, tag: str, attributes: str) -> None:
+    def _start(self, tag: str, attributes: str, said: int) -> None:
         opened, items = self._open, self.items
         if opened[-1].tag == "p" and tag not in _HIDDEN:
             self._close()
@@ -269,9 +255,9 @@ class Outline:
             self._close_last(*_ENDS[tag])
         node = Node(tag, attributes, len(items), self._chars, self._linked, self._links)
         if tag in _JUDGED or self._unshown:
-            self._judge_start(node, opened[-1].tag)
-        elif attributes and tag in _NAMED and (found := _left_out_by_name(tag, attributes)):
-            self._note_name(node, found)
+            self._judge_start(node, opened[-1].tag, said)
+        elif said:
+            self._note_name(node, said)
         items.append(node)
         opened.append(node)
         if attributes and attributes[-1] == "/" and (self._is_xml or tag == "svg"):
@@ -291,7 +277,7 @@ class Outline:
             return True
         return is_open
 
-    def _judge_start(self, node: Node, parent: str) -> None:
+    def _judge_start(self, node: Node, parent: str, said: int) -> None:
         tag, attributes = node.tag, node.attributes
         if tag == "table":
             if self._tables:
@@ -319,16 +305,16 @@ class Outline:
             node.left_out = HIDDEN
         elif tag in _LEFT_OUT:
             node.left_out = RULE
-        elif attributes and tag in _NAMED and (found := _left_out_by_name(tag, attributes)):
-            self._note_name(node, found)
+        elif said:
+            self._note_name(node, said)
 
-    def _note_name(self, node: Node, found: int) -> None:
+    def _note_name(self, node: Node, said: int) -> None:
         """Notes what the attributes of a block say of it."""
-        if found == _IS_MAIN:
+        if said == _IS_MAIN:
             self.mains.append(node)
         else:
-            node.left_out = found
-            if found == WORD:
+            node.left_out = said
+            if said == WORD:
                 self._words.append(node)
 
     def _close_last(self, tags: frozenset[str], bounds: frozenset[str]) -> None:
@@ -468,7 +454,6 @@ def _has_text(runs: list[list[Item]], chars: int) -> bool:
     return False
 
 
-@lru_cache(maxsize=8192)
 def _left_out_by_name(tag: str, attributes: str) -> int:
     """Whether the role, the class, the id or the style of a block says that it is not for reading, or that it is the
     main element. The id of a section is its heading, in short."""
@@ -486,58 +471,34 @@ def _left_out_by_name(tag: str, attributes: str) -> int:
     return _IS_MAIN if role == "main" else 0
 
 
-def attributes_of(attributes: str) -> dict[str, str]:
-    """The attributes of a tag by their names; the first of a name counts."""
-    found: dict[str, str] = {}
-    for name, double, single, plain in _ATTRIBUTES.findall(attributes):
-        found.setdefault(name.lower(), resolve(double or single or plain, in_attribute=True))
-    return found
+# What a tag says wherever it stands: its kind, the name of the element, its attributes; of a block what these say; of
+# an inline tag that Markdown writes its item.
+_Tag = tuple[int, str, str, int, tuple[str, str] | None]
+_LAST_TAG: _Tag = (_NOTHING, "", "", 0, None)
+_MOST_TAGS, _SHORT_TAG_CHARS = 16_384, 200
 
 
-def clean(body: bytes) -> str:
-    """A document in UTF-8 as text: controls are spaces, line ends are line feeds."""
-    return body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").translate(_CONTROLS).decode("utf-8", "replace")
+class _Tags(dict[str, _Tag]):
+    """What tags say, by how they are written: a site has most of its tags again and again."""
+
+    def __missing__(self, written: str) -> _Tag:
+        name, attributes = split_tag(written)
+        kind = _KINDS.get(name)
+        if kind is None:
+            name = name.lower()
+            kind = _KINDS.get(name, _INLINE_END if name[0] == "/" else _INLINE)
+        said = 0
+        if kind == _START:
+            said = _left_out_by_name(name, attributes) if attributes and name in _NAMED else 0
+            if not (said or name in _JUDGED or name in _ENDS or attributes.endswith("/")):
+                kind = _PLAIN_START
+        item = (name, attributes) if name in _WRITTEN else None
+        tag = (kind, name[1:] if kind == _END else name, attributes, said, item)
+        if len(written) <= _SHORT_TAG_CHARS:
+            if len(self) >= _MOST_TAGS:
+                self.clear()
+            self[written] = tag
+        return tag
 
 
-def without_self_closed(body: bytes) -> bytes:
-    """An XHTML document in which elements whose text is no markup have end tags."""
-    return _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
-
-
-def resolve(text: str, *, in_attribute: bool = False) -> str:
-    """The text with its character references resolved; those of controls are spaces."""
-    if "&" not in text:
-        return text
-    if len(text) <= _SHORT_CHARS:
-        return _resolved_short(text, in_attribute)
-    return _resolved(text, in_attribute)
-
-
-def _resolved(text: str, in_attribute: bool) -> str:
-    def meaning(found: re.Match[str]) -> str:
-        reference = found[0]
-        if (known := _meaning(reference)) is not None:
-            return known
-        name = found[1]
-        for end in range(len(name), 1, -1):
-            if known := html5.get(name[:end]):
-                after = name[end:] or text[found.end() : found.end() + 1]
-                goes_on = after[:1] == "=" or (after[:1].isascii() and after[:1].isalnum())
-                return reference if in_attribute and name[end - 1] != ";" and goes_on else known + name[end:]
-        return reference
-
-    return _REFERENCE.sub(meaning, text)
-
-
-_resolved_short = lru_cache(maxsize=8192)(_resolved)  # a site says the same again and again
-
-
-@lru_cache(maxsize=1024)
-def _meaning(reference: str) -> str | None:
-    """What a reference means wherever it stands; None for a name that may be another one, or none."""
-    if reference[1] != "#":
-        return html5.get(reference[1:]) if reference[-1] == ";" else None
-    digits = reference[2:].rstrip(";")
-    code = int(digits[1:].lstrip("0")[:8] or "0", 16) if digits[0] in "xX" else int(digits.lstrip("0")[:8] or "0")
-    code = code if code < 0x110000 and not 0xD800 <= code < 0xE000 and code else 0xFFFD
-    return " " if code < 0x20 and code not in (9, 10) else _WINDOWS.get(code, chr(code))
+_TAGS = _Tags()

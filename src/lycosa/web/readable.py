@@ -12,8 +12,9 @@ from lycosa.web.charset import to_utf8
 from lycosa.web.document import Analysers, Document, Readable
 from lycosa.web.kernel import native
 from lycosa.web.markdown import TARGET, markdown_of
+from lycosa.web.markup import clean, without_self_closed
 from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
-from lycosa.web.outline import Outline, clean, without_self_closed
+from lycosa.web.outline import Outline
 from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, readable_of
 from lycosa.web.pdf import read_pdf
 from lycosa.web.plain_text import text_of
