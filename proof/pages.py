@@ -1,8 +1,8 @@
 """Writes what the documentation takes out of docs/results, so that no figure of it is typed by hand.
 
-python -m proof.pages writes docs/papers.md whole, and in README.md, docs/peers.md and docs/scale.md the tables between
-the two marks of a result. `make docs` and a full run of `make lab` call it; a test compares all of it with
-docs/results.
+python -m proof.pages writes docs/papers.md whole, and in README.md, docs/peers.md, docs/proof.md and docs/scale.md the
+tables between the two marks of a result. `make docs` and every run of an experiment call it; a test compares all of it
+with docs/results.
 """
 
 import json
@@ -42,6 +42,8 @@ Five papers describe what Lycosa is built on ([lineage](lineage.md)). Each claim
 which anybody can run again. This page is written by `make lab` out of [the results](results/index.md): the paper's
 figure is the one that it printed, ours is the one that the command found.
 """
+BENCHMARKS = "benchmarks"
+MOST_BARS = 6  # that are told in a row; of more it is told how many there are
 MARKED = re.compile(r"<!-- from results: (\S+) -->\n.*?<!-- end -->\n", re.DOTALL)
 Result = dict[str, Any]
 
@@ -49,7 +51,7 @@ Result = dict[str, Any]
 def made() -> Iterator[tuple[Path, str]]:
     """Each file that comes out of docs/results, wholly or in part, and what it has to be."""
     yield PROJECT / "docs" / "papers.md", papers_page()
-    for name in ("README.md", "docs/peers.md", "docs/scale.md"):
+    for name in ("README.md", "docs/peers.md", "docs/proof.md", "docs/scale.md"):
         yield PROJECT / name, with_tables((PROJECT / name).read_text())
 
 
@@ -107,13 +109,16 @@ def _paper_row(claim: PaperFigure, name: str, result: Result | None) -> tuple[st
 def with_tables(text: str) -> str:
     """The page with the tables between the marks `<!-- from results: NAME -->` and `<!-- end -->` as they have to be.
 
-    NAME is that of a result, which gives its plots, all its tables and remarks, or `NAME:short`, which gives one table.
+    NAME is that of a result, which gives its plots, all its tables and remarks, or `NAME:short`, which gives one table;
+    `benchmarks` gives a row for every benchmark that has a result.
     """
 
     def tables(mark: re.Match[str]) -> str:
         name, _, form = mark[1].partition(":")
         result = result_of(name)
-        if result is None:
+        if name == BENCHMARKS:
+            body = markdown_table(_benchmarks())
+        elif result is None:
             body = f"Not run yet: `make bench NAME={name} ARGS='--out docs/results'`.\n"
         else:
             body = _short(result) if form == "short" else _long(result)
@@ -139,6 +144,31 @@ def _long(result: Result) -> str:
     parts.append(markdown_table(_bars(result)))
     parts += [f"- {remark}" for remark in result["remarks"]]
     return "\n".join(parts) + "\n"
+
+
+def _benchmarks() -> ResultTable:
+    """Every benchmark that has a result, and how what it measured stands to its bars."""
+    rows = []
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_bytes())
+        if "." in path.stem or not result["command"].startswith("make bench "):  # quick, or with another seed; papers
+            continue
+        bars = _bars(result).rows
+        told = [f"{name}: {measured} ({wanted})" for name, wanted, measured, _ in bars]
+        missed = [str(name) for name, _, _, held in bars if held == "no"]
+        when = ", ".join(filter(None, (result["environment"].get("day"), f"load {result['environment']['load']}")))
+        rows.append(
+            (
+                f"`{result['command']}`",
+                result["summary"],
+                "; ".join(told) if len(told) <= MOST_BARS else f"{len(told)} bars",
+                f"no: {', '.join(missed)}"
+                if missed
+                else "yes" + ", where measured" * any("left out" in bar for bar in bars),
+                when,
+            )
+        )
+    return ResultTable(("command", "what", "measured (must reach)", "reached", "when"), tuple(rows))
 
 
 def _bars(result: Result) -> ResultTable:
