@@ -38,15 +38,12 @@ bench: $(READY) $(NATIVE)           ## the benchmarks: a list, or with NAME=… 
 chaos: $(READY) $(NATIVE)           ## crawls killed a thousand times, then faults of the machine, into docs/reliability.md; ARGS='--runs 50' for fewer kills
 	$(BIN)/python -m proof bench chaos --out docs/results $(ARGS)
 	$(BIN)/python -m proof bench machine --out docs/results $(filter --quick,$(ARGS))
-	$(BIN)/python -m proof.reliability
 
 fuzz: $(READY) $(NATIVE)            ## random input for all that reads foreign bytes, 10 minutes a target; kernel and twin agree; ARGS='--only robots --minutes 1'
 	$(BIN)/python -m proof bench fuzz --out docs/results $(ARGS)
-	$(BIN)/python -m proof.reliability
 
 soak: $(READY) $(NATIVE)            ## an hour on a web of which nearly a third is bad; ARGS='--minutes 5' for a shorter one
 	$(BIN)/python -m proof bench soak --out docs/results $(ARGS)
-	$(BIN)/python -m proof.reliability
 
 lock: $(VENV)              ## versions and digests of all packages, from the registry, in requirements.lock
 	$(BIN)/python -m proof.ground.lock

@@ -1,8 +1,8 @@
 """Writes what the documentation takes out of docs/results, so that no figure of it is typed by hand.
 
-python -m proof.pages writes docs/papers.md whole, and in README.md, docs/peers.md, docs/proof.md and docs/scale.md the
-tables between the two marks of a result. `make docs` and every run of an experiment call it; a test compares all of it
-with docs/results.
+python -m proof.pages writes docs/papers.md and docs/reliability.md whole, and in README.md, docs/peers.md,
+docs/proof.md and docs/scale.md the tables between the two marks of a result. `make docs` and every run of an
+experiment call it; a test compares all of it with docs/results.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proof import registry
+from proof import registry, reliability
 from proof.experiment import Bar, Cell, PaperFigure, ResultTable, quantity
 from proof.report import markdown_table
 
@@ -51,6 +51,7 @@ Result = dict[str, Any]
 def made() -> Iterator[tuple[Path, str]]:
     """Each file that comes out of docs/results, wholly or in part, and what it has to be."""
     yield PROJECT / "docs" / "papers.md", papers_page()
+    yield PROJECT / "docs" / "reliability.md", reliability.page()
     for name in ("README.md", "docs/peers.md", "docs/proof.md", "docs/scale.md"):
         yield PROJECT / name, with_tables((PROJECT / name).read_text())
 

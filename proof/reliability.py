@@ -1,6 +1,6 @@
-"""Writes docs/reliability.md from the results of the campaigns: no figure in it is typed by hand.
+"""docs/reliability.md, made from the results of the campaigns: no figure in it is typed by hand.
 
-`make chaos`, `make fuzz` and `make soak` put their results into docs/results and call this.
+`make chaos`, `make fuzz` and `make soak` put their results into docs/results, and `proof.pages` writes the page.
 """
 
 import json
@@ -8,9 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path("docs/results")
-PAGE = Path("docs/reliability.md")
-CAMPAIGNS = ("chaos", "machine", "fuzz", "hostile-web", "soak")
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+CAMPAIGNS = ("chaos", "machine", "faults", "fuzz", "hostile-web", "soak")
 HEAD = """# Reliability
 
 Nothing on the web may crash a crawl, hang it, fill it or lead it astray, and nothing that the machine does may cost
@@ -29,7 +28,8 @@ runs with the tests. The figures below are what the commands printed; the comman
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
 With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up.
-`make chaos` and `make soak` go on where they were interrupted (`.proof/`), the former ends there with fewer `--runs`.
+`make chaos`, `make soak` and `make bench NAME=faults` go on where they were interrupted (`.proof/`), the first and the
+last end there with fewer `--runs`.
 `make fuzz` goes on from its results: the minutes of several sessions add up. Those of a soak do, too, and so does what
 its processes have grown by, so that starting anew hides no leak; a process of which there are fewer than eight samples
 is too short to be judged, and its minutes do not count.
@@ -98,7 +98,3 @@ def page() -> str:
     found = {name: results_of(name) for name in CAMPAIGNS}
     sections = [section(result) for results in found.values() for result in results]
     return "\n".join([HEAD, kills_together(found["chaos"]), *sections])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

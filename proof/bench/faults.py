@@ -19,7 +19,8 @@ the crawl the fault happens:
     version       the second node has another version; then the right one, and the same command again
 
 Afterwards the server's log is held against the truth and the rules of politeness. Takeover is the longest time after
-the fault in which no host of the shard that was hit was asked.
+the fault in which no host of the shard that was hit was asked. Crawls that are done are remembered: the same command
+goes on where it was interrupted.
 """
 
 import contextlib
@@ -32,7 +33,8 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
@@ -41,6 +43,7 @@ from lycosa.simweb import AuditRules, audit
 from lycosa.store import open_central_store
 from proof import Bar, Experiment, Run
 from proof.ground.commands import descendants
+from proof.ground.ledger import Ledger
 from proof.ground.ray_nodes import LINE, NOT_PAGES, RayNodes, kill_descendants, two_nodes
 
 HOSTS, DELAY_S = 40, 0.05
@@ -58,9 +61,10 @@ LONGEST_S = 900.0
 SMALL_DISK, LARGE_DISK = "2m", "400m"
 
 
-class FaultedCrawl(NamedTuple):
+class FaultedCrawl(msgspec.Struct, frozen=True):
     """One crawl with a fault: how it ended, what is wrong with it, pages fetched again and how many may be."""
 
+    fault: str
     code: int
     missing: int
     strange: int
@@ -253,6 +257,7 @@ def judged(fault: str, on: RayNodes, crawling: FaultTrial, code: int) -> Faulted
     if fault in SAYS_WHY and not crawling.words:
         code = code or -1  # nobody said what the matter was
     return FaultedCrawl(
+        fault=fault,
         code=code,
         missing=len(wanted - fetched.keys()),
         strange=len(fetched.keys() - wanted),
@@ -269,16 +274,19 @@ def measure(run: Run) -> None:
     run.setting("pages", pages)
     run.setting("times", run.runs)
     rows: list[tuple[str | int | float, ...]] = []
+    ledger = Ledger("faults", FaultedCrawl, pages, freeze_s)
+    if ledger.parts:
+        run.say(f"going on after {len(ledger.parts)} crawls")
     with run.progress(len(run.chosen) * run.runs, "crawls") as step:
+        step.advance(len(ledger.parts))
         for fault in FAULTS:
             if fault not in run.chosen or (fault in ROOT_ONLY and os.geteuid()):
                 run.leave_out(_wrong(fault), "needs root" if fault in run.chosen else "--only")
                 continue
-            crawls: list[FaultedCrawl] = []
-            while len(crawls) < run.runs:
+            while len(crawls := [each for each in ledger.parts if each.fault == fault]) < run.runs:
                 with contextlib.suppress(ShardMisplaced):
-                    crawls.append(trial(fault, pages, freeze_s))
-                    run.say(f"{fault} {len(crawls)}: {crawls[-1]}")
+                    ledger.add(trial(fault, pages, freeze_s))
+                    run.say(str(ledger.parts[-1]))
                     step.advance()
             run.figure(_wrong(fault), sum(not each.is_fine for each in crawls))
             takeovers = [each.takeover_s for each in crawls if each.takeover_s is not None]
@@ -287,6 +295,7 @@ def measure(run: Run) -> None:
             if crawls[0].words:
                 run.remark(f"{fault}: it said: {crawls[0].words}")
     run.table(["fault", "crawls", "pages fetched again, at most", "taken over after s, at most"], rows)
+    ledger.close()
 
 
 def _wrong(fault: str) -> str:
