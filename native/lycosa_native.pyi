@@ -25,6 +25,9 @@ class PageLinks:
     """The links of a page, see `lycosa.web.links.Links`."""
 
     def __len__(self) -> int: ...
+    def is_ascii(self) -> bool:
+        """Are all addresses?"""
+
     def kinds(self) -> bytes: ...
     def columns(self) -> _Links: ...
 
@@ -40,6 +43,9 @@ class Followed:
 
     def columns(self) -> tuple[tuple[str, ...], bytes, tuple[str, ...]]:
         """Hrefs, kinds and anchors."""
+
+    def urls(self, start: int, end: int) -> list[str]:
+        """Where those links lead that stand from `start` to `end`."""
 
     def joined(self, hrefs: tuple[str, ...]) -> _Joined:
         """Where its hrefs lead, as from `join_hrefs`."""

@@ -153,7 +153,8 @@ impl Readers {
         let to_python = |made: Option<Done>| {
             let Some(made) = made else { panic!("a thread that reads documents has a fault") };
             let page = made.page.map(|page| page.into_python(py)).transpose()?;
-            let members = made.members.map(|all| all.iter().map(|member| PyBytes::new(py, member)).collect::<Vec<_>>());
+            let bytes = |member: Vec<u8>| PyBytes::new(py, &member);
+            let members = made.members.map(|all| all.into_iter().map(bytes).collect::<Vec<_>>());
             (made.job.number, in_python(py, &made.digests), made.is_read, page, members).into_bound_py_any(py)
         };
         all.into_iter().map(to_python).collect()

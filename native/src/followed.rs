@@ -5,7 +5,7 @@ use crate::columns::url_number;
 use crate::seen::{recent_hash, Seeded};
 use crate::url::{stem_of, Base, ByHref, Joined, Rules, Urls, MANY_LINKS};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::collections::hash_map::{Entry, HashMap};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -144,6 +144,11 @@ impl Followed {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, PyTuple>)> {
         let texts = |parts: &[Part]| PyTuple::new(py, parts.iter().map(|&part| self.text(part)));
         Ok((texts(&self.hrefs)?, PyBytes::new(py, &self.kinds), texts(&self.anchors)?))
+    }
+
+    /// Where those links lead that stand from `start` to `end`.
+    fn urls<'py>(&self, py: Python<'py>, start: usize, end: usize) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.urls.part(start, end).collect::<Vec<_>>())
     }
 
     /// Where the hrefs lead, see `join_hrefs`.

@@ -16,7 +16,7 @@ pub const SMALL_BYTES: usize = 1024;
 const WORK_BYTES: usize = 4 * 1024 + 2 * 32 * 1024 + 4 * 64 * 1024;
 // What `isal` begins with; doubled whenever it is full.
 const OUTPUT_BYTES: usize = 16 * 1024;
-const KEPT_BYTES: usize = 4 << 20;
+const KEPT_BYTES: usize = 512 << 10; // by each thread
 const INNER_BYTES: usize = 256 * 1024;
 const FULL_FLUSH: u16 = 2;
 const GZIP: u16 = 1;
@@ -87,21 +87,23 @@ impl Isal {
     }
 
     /// The gzip member of a record whose block has `block_bytes` bytes; None if ISA-L refuses it.
-    pub fn member<T>(&self, record: &[u8], block_bytes: usize, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    pub fn member(&self, record: &[u8], block_bytes: usize) -> Option<Vec<u8>> {
         let level = if block_bytes > SMALL_BYTES { LEVEL } else { SMALL_LEVEL };
         let size = u32::try_from(record.len()).ok()?;
         SPACE.with_borrow_mut(|space| {
             let space = space.get_or_insert_with(Space::new);
-            let written = self.deflate(space, record.as_ptr(), size, level)?;
-            let taken = take(&space.output[..written]);
-            if space.output.len() > KEPT_BYTES {
-                space.output = Vec::new();
+            self.deflate(space, record.as_ptr(), size, level)?;
+            if space.output.capacity() <= KEPT_BYTES {
+                return Some(space.output.clone());
             }
-            Some(taken)
+            let mut made = std::mem::take(&mut space.output); // a copy of a large one would take its size once more
+            made.shrink_to_fit();
+            Some(made)
         })
     }
 
-    fn deflate(&self, space: &mut Space, input: *const u8, size: u32, level: u32) -> Option<usize> {
+    /// Leaves the member in the output of the space.
+    fn deflate(&self, space: &mut Space, input: *const u8, size: u32, level: u32) -> Option<()> {
         let Space { stream, work, output } = space;
         // SAFETY: `stream` is at least as large as ISA-L's own structure. All pointers are set before each call, with
         // the sizes of what they point to, and ISA-L keeps within these; nothing is moved during a call.
@@ -112,20 +114,21 @@ impl Isal {
         (stream.gzip_flag, stream.hist_bits) = (GZIP, HISTORY_BITS);
         (stream.next_in, stream.avail_in) = (input, size);
         (stream.flush, stream.end_of_stream) = (FULL_FLUSH, 1);
-        let (mut written, mut limit) = (0, OUTPUT_BYTES);
+        let mut limit = OUTPUT_BYTES;
+        output.clear();
         loop {
-            if output.len() < limit {
-                output.resize(limit, 0);
-            }
+            let written = output.len();
             let free = limit - written;
-            stream.next_out = output[written..].as_mut_ptr();
+            output.reserve_exact(free);
+            stream.next_out = output.spare_capacity_mut().as_mut_ptr().cast();
             stream.avail_out = u32::try_from(free).ok()?;
             if unsafe { (self.deflate)(&mut **stream) } != 0 {
                 return None;
             }
-            written += free - stream.avail_out as usize;
+            // SAFETY: ISA-L has written all that is not available any more.
+            unsafe { output.set_len(limit - stream.avail_out as usize) };
             if stream.avail_out > 0 {
-                return Some(written);
+                return Some(());
             }
             limit *= 2;
         }

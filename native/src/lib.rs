@@ -37,7 +37,7 @@ use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 20;
+const CONTRACT: u32 = 21;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.
@@ -96,6 +96,7 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
     };
     let mut page = tree.page;
     let (visible, digest) = page.texts();
+    let simhash = page.simhash();
     let links = page.links();
     let followed = follow.as_ref().and_then(|(url, rules)| {
         let (base_href, columns) = (page.base_href.as_deref(), links.columns());
@@ -103,7 +104,6 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
         Some(followed::Followed::of(&columns, &url::Base::new(&base)?, base_href.unwrap_or(""), *rules))
     });
     let codes = text::codes(simdutf8::basic::from_utf8(&visible).unwrap_or(""));
-    let simhash = page.simhash();
     let language = page.language();
     let Page { title, description, canonical, base_href, robots, headings, first, last, .. } = page;
     let head = (title, description, canonical, language, base_href);
@@ -156,6 +156,11 @@ type LinkColumns<'py> = (Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, Py
 impl PageLinks {
     fn __len__(&self) -> usize {
         self.links.len()
+    }
+
+    /// Are all addresses?
+    fn is_ascii(&self) -> bool {
+        self.links.is_ascii()
     }
 
     fn kinds<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

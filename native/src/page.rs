@@ -3,17 +3,20 @@
 use crate::comparable::{is_navigation, Comparable};
 use crate::followed::Columns;
 use crate::scan::{resolve, value_of, values, StartTag};
-use crate::seen::Seeded;
+use crate::seen::{Seeded, Unchanged};
 use crate::tags::*;
 use crate::text::{
     self, is_space, owned, owned_whole, push_collapsed, push_space, shortened, strip_html, strip_html_bytes,
 };
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Of one page, as in src/lycosa/web/links.py: each is three Python strings, made while the interpreter waits.
 const MAX_LINKS: usize = 50_000;
+/// More text than this of links is rare, and may well be of links that are too many.
+const LARGE_BYTES: usize = 1 << 20;
 /// A directive for one robot is no longer than that.
 const AIMED_CHARS: usize = 200;
 
@@ -26,7 +29,7 @@ pub const KIND_LINK: u8 = 6;
 pub const KIND_REFRESH: u8 = 7;
 
 enum Target {
-    Anchor(usize),
+    Anchor(Option<usize>),
     Heading(usize),
     Title(usize), // its number among the titles
     Nothing,
@@ -67,6 +70,16 @@ struct Link {
     image: Span, // the alternative text of the first image in it
 }
 
+impl Link {
+    fn address(self, store: &[u8]) -> &[u8] {
+        strip_html_bytes(self.href.of(store))
+    }
+
+    fn hash(self, store: &[u8]) -> u64 {
+        Seeded.hash_one((self.address(store), self.kind))
+    }
+}
+
 /// Links in columns; the texts lie in one store, since a page has hundreds and each would be memory of its own.
 #[derive(Default)]
 pub struct Links {
@@ -82,6 +95,22 @@ impl Links {
         spans.iter().map(|span| self.store.get(span.start as usize..span.end as usize).unwrap_or("")).collect()
     }
 
+    /// Lets texts go that no link has: those of what was added before, or is too much.
+    fn compact(&mut self) {
+        let before = std::mem::take(&mut self.store);
+        for span in self.hrefs.iter_mut().chain(&mut self.anchors).chain(&mut self.rels) {
+            let text = before.get(span.start as usize..span.end as usize).unwrap_or("");
+            let start = self.store.len() as u32;
+            self.store.push_str(text);
+            *span = Span { start, end: start + text.len() as u32 };
+        }
+        self.store.shrink_to_fit();
+    }
+
+    pub fn is_ascii(&self) -> bool {
+        self.store.is_ascii() || self.texts(&self.hrefs).iter().all(|href| href.is_ascii())
+    }
+
     pub fn len(&self) -> usize {
         self.hrefs.len()
     }
@@ -89,6 +118,46 @@ impl Links {
     pub fn columns(&self) -> Columns<'_> {
         let (hrefs, anchors, rels) = (self.texts(&self.hrefs), self.texts(&self.anchors), self.texts(&self.rels));
         Columns { hrefs, kinds: &self.kinds, anchors, rels }
+    }
+}
+
+/// Links in their order. Of very many only those are added that can still be among the first `MAX_LINKS`: once so many
+/// different ones are here, those that repeat one of them.
+struct FirstLinks {
+    links: Vec<Link>,
+    firsts: Option<HashSet<u64, BuildHasherDefault<Unchanged>>>,
+    counted_at: usize, // so many are here when the different ones are counted next
+}
+
+impl Default for FirstLinks {
+    fn default() -> FirstLinks {
+        FirstLinks::with_capacity(0)
+    }
+}
+
+impl FirstLinks {
+    fn with_capacity(many: usize) -> FirstLinks {
+        FirstLinks { links: Vec::with_capacity(many), firsts: None, counted_at: MAX_LINKS }
+    }
+
+    /// Adds a link whose texts are in the store, and returns its place; None: there are enough before it.
+    fn add(&mut self, link: Link, store: &[u8]) -> Option<usize> {
+        if self.links.len() == self.counted_at {
+            self.count(store);
+        }
+        if self.firsts.as_ref().is_some_and(|firsts| !firsts.contains(&link.hash(store))) {
+            return None;
+        }
+        self.links.push(link);
+        Some(self.links.len() - 1)
+    }
+
+    fn count(&mut self, store: &[u8]) {
+        let mut firsts = HashSet::with_capacity_and_hasher(MAX_LINKS, BuildHasherDefault::default());
+        let hashes = self.links.iter().filter(|link| !is_content(link.address(store))).map(|link| link.hash(store));
+        let _ = hashes.filter(|&hash| firsts.insert(hash)).nth(MAX_LINKS - 1);
+        self.counted_at *= 2;
+        self.firsts = (firsts.len() == MAX_LINKS).then_some(firsts);
     }
 }
 
@@ -113,8 +182,8 @@ pub struct Page {
     has_root: bool,
     other_language: Option<String>, // of an element of that name in a drawing
     store: Vec<u8>,
-    anchors: Vec<Link>,
-    others: Vec<Link>,
+    anchors: FirstLinks,
+    others: FirstLinks,
     pieces: Vec<u8>,
     piece: Option<usize>, // where the open piece of text begins, its separator before it
     is_in_body: bool,
@@ -135,7 +204,7 @@ impl Page {
         Page {
             store: Vec::with_capacity(size / 4),
             pieces: Vec::with_capacity(size / 2),
-            anchors: Vec::with_capacity(size / 128),
+            anchors: FirstLinks::with_capacity(size / 128),
             first: String::with_capacity(size / 32),
             last: String::with_capacity(size / 32),
             buffers: vec![Vec::with_capacity(256)],
@@ -220,10 +289,12 @@ impl Page {
         let buffer = &self.buffers[level];
         let words = &buffer[capture.start.min(buffer.len())..];
         match capture.target {
-            Target::Anchor(index) => {
-                self.anchors[index].words = push_span(&mut self.store, shortened(words));
-                self.anchors[index].image = self.images[level].get(capture.image).copied().unwrap_or_default();
+            Target::Anchor(Some(index)) => {
+                let anchor = &mut self.anchors.links[index];
+                anchor.words = push_span(&mut self.store, shortened(words));
+                anchor.image = self.images[level].get(capture.image).copied().unwrap_or_default();
             }
+            Target::Anchor(None) => {}
             Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
             Target::Nothing => return,
             Target::Title(number) => {
@@ -331,8 +402,11 @@ impl Page {
             None => self.keep(Some(xlink??)),
         };
         let rel = self.keep(rel.flatten());
-        self.anchors.push(Link { href, kind: KIND_A, rel, ..Link::default() });
-        self.capture(Target::Anchor(self.anchors.len() - 1))
+        let place = self.anchors.add(Link { href, kind: KIND_A, rel, ..Link::default() }, &self.store);
+        if place.is_none() {
+            self.store.truncate(href.start as usize);
+        }
+        self.capture(Target::Anchor(place))
     }
 
     fn source(&mut self, token: &StartTag, name: &[u8], kind: u8) {
@@ -343,7 +417,7 @@ impl Page {
         }
         if let Some(href) = href.flatten() {
             let (href, rel) = (self.keep(Some(href)), self.keep(rel.flatten()));
-            self.others.push(Link { href, kind, words, rel, ..Link::default() });
+            self.add_other(Link { href, kind, words, rel, ..Link::default() });
         }
     }
 
@@ -368,7 +442,14 @@ impl Page {
                 self.canonical = (!target.is_empty()).then(|| target.to_string());
             }
         }
-        self.others.push(link);
+        self.add_other(link);
+    }
+
+    /// Adds a link whose href is the last text of the store, but for those that are behind it.
+    fn add_other(&mut self, link: Link) {
+        if self.others.add(link, &self.store).is_none() {
+            self.store.truncate(link.href.start as usize);
+        }
     }
 
     fn base(&mut self, token: &StartTag) {
@@ -403,7 +484,7 @@ impl Page {
         if strip_html(&header).eq_ignore_ascii_case("refresh") {
             if let Some(target) = refresh_target(&content) {
                 let href = push_span(&mut self.store, target.as_bytes());
-                self.others.push(Link { href, kind: KIND_REFRESH, ..Link::default() });
+                self.add_other(Link { href, kind: KIND_REFRESH, ..Link::default() });
             }
         }
         let name = strip_html(&name).to_lowercase();
@@ -441,12 +522,14 @@ impl Page {
     }
 
     /// The SimHash of the text by which pages are compared; empty where it is short or was not asked for.
-    pub fn simhash(&self) -> Vec<u8> {
+    /// The last that is made of the text, which is let go.
+    pub fn simhash(&mut self) -> Vec<u8> {
+        let (comparable, pieces) = (self.comparable.take(), std::mem::take(&mut self.pieces));
         let main = match self.main_piece {
             Some((start, Some(end))) if self.mains == 1 => Some((start, end)),
             _ => None,
         };
-        self.comparable.as_ref().map_or_else(Vec::new, |comparable| comparable.simhash(&self.pieces, main))
+        comparable.map_or_else(Vec::new, |comparable| comparable.simhash(&pieces, main))
     }
 
     pub fn main_starts(&mut self, depth: usize) {
@@ -497,7 +580,7 @@ impl Page {
 
     pub fn links(&mut self) -> Links {
         let mut store = std::mem::take(&mut self.store);
-        let (anchors, others) = (std::mem::take(&mut self.anchors), std::mem::take(&mut self.others));
+        let (anchors, others) = (std::mem::take(&mut self.anchors.links), std::mem::take(&mut self.others.links));
         let mut found = Collector::new(&store, anchors.len() + others.len());
         anchors.iter().for_each(|anchor| found.add(anchor));
         // The words of any anchor with the same address go before those of an image.
@@ -508,6 +591,9 @@ impl Page {
         let Collector { mut links, more, .. } = found;
         store.extend_from_slice(&more);
         links.store = owned_whole(store);
+        if links.store.len() > LARGE_BYTES {
+            links.compact();
+        }
         links
     }
 }
@@ -540,8 +626,7 @@ impl<'a> Collector<'a> {
 
     /// Adds a link, unless it is there, is no address, or there are too many.
     fn add(&mut self, link: &Link) {
-        let written = link.href.of(self.store);
-        let href = strip_html_bytes(written);
+        let (written, href) = (link.href.of(self.store), link.address(self.store));
         let links = &mut self.links;
         match self.places.entry((href, link.kind)) {
             Entry::Occupied(entry) => {

@@ -335,6 +335,8 @@ impl Urls {
             let joined = base.join(stem, max_bytes, &mut text);
             ends.push((joined, text.len()));
         }
+        text.shrink_to_fit();
+        ends.shrink_to_fit();
         Urls { text: String::from_utf8(text).unwrap_or_default(), ends } // it is ASCII
     }
 
@@ -344,6 +346,18 @@ impl Urls {
             let text = &self.text[start..end];
             start = end;
             (joined, text)
+        })
+    }
+
+    /// Those of the references from `start` to `end` that lead somewhere.
+    pub fn part(&self, start: usize, end: usize) -> impl Iterator<Item = &str> {
+        let end = end.min(self.ends.len());
+        let start = start.min(end);
+        let mut at = if start == 0 { 0 } else { self.ends[start - 1].1 };
+        self.ends[start..end].iter().filter_map(move |&(joined, end)| {
+            let text = &self.text[at..end];
+            at = end;
+            (joined == Joined::Url).then_some(text)
         })
     }
 

@@ -15,7 +15,10 @@ const ASIDE: &[u8] = b"X-Archive-Orig-";
 const HTTP_RESPONSE: &[u8] = b"application/http; msgtype=response";
 const HTTP_REQUEST: &[u8] = b"application/http; msgtype=request";
 const FIELDS: &[u8] = b"application/warc-fields";
-const KEPT_BYTES: usize = 4 << 20;
+/// Each thread that makes records keeps room for one of this size; a larger one is rare.
+const KEPT_BYTES: usize = 512 << 10;
+/// What a record has beside its block and the lines of its own is shorter.
+const HEAD_BYTES: usize = 512;
 
 thread_local! {
     static RECORD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -50,7 +53,7 @@ impl MemberWriter {
         let parts = fetches.iter().map(extracted).collect::<PyResult<Vec<Option<Parts>>>>()?;
         let made_of = |parts: &Parts| guarded(|| self.members(parts, &parts.2 .2));
         let made: Vec<_> = py.detach(|| parts.iter().map(|parts| parts.as_ref().and_then(made_of)).collect());
-        let in_python = |members: Vec<Vec<u8>>| members.iter().map(|member| PyBytes::new(py, member)).collect();
+        let in_python = |members: Vec<Vec<u8>>| members.into_iter().map(|member| PyBytes::new(py, &member)).collect();
         Ok(made.into_iter().map(|members| members.map(in_python)).collect())
     }
 }
@@ -114,6 +117,7 @@ impl MemberWriter {
         let size = block.0.len() + block.1.len();
         RECORD.with_borrow_mut(|record| {
             record.clear();
+            record.reserve(size + extra.len() + HEAD_BYTES); // large ones would grow to twice their size
             for part in [
                 b"WARC/1.1\r\nWARC-Type: ",
                 kind,
@@ -135,7 +139,7 @@ impl MemberWriter {
             ] {
                 record.extend_from_slice(part);
             }
-            let made = self.isal.member(record, size, <[u8]>::to_vec);
+            let made = self.isal.member(record, size);
             if record.capacity() > KEPT_BYTES {
                 *record = Vec::new();
             }

@@ -83,7 +83,8 @@ class Response(msgspec.Struct, frozen=True, weakref=True):
 
     `header_block` is the last response's status line and headers as received; `headers` the same with lower-case names,
     repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not. `hints`
-    are the `Link` fields of 103 Early Hints that came before.
+    are the `Link` fields of 103 Early Hints that came before. `was_held`: the connection broke after we had let it wait
+    for long, which says nothing of the host.
     """
 
     url: str
@@ -99,6 +100,7 @@ class Response(msgspec.Struct, frozen=True, weakref=True):
     truncated: Truncation | None = None
     detail: str = ""
     hints: str = ""
+    was_held: bool = False
 
     @property
     def took_ms(self) -> int:

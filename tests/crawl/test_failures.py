@@ -7,11 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lycosa.inspect import explain_url, hosts, open_to_read
+from lycosa.records import Failure, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
+from lycosa.simweb.memory import MemoryWeb
 from lycosa.simweb.web import Answer
 from tests.crawl.memory_crawl import Result, front
 from tests.recrawl.recrawl_world import run
@@ -119,6 +122,27 @@ def test_host_waits_when_three_different_urls_in_a_row_fail(tmp_path: Path, clea
     assert [at for at, _ in long] == [12, 13], long
     assert long[0][1] in (5, 6)
     assert long[1][1] in (20, 21, 22)
+
+
+def test_host_does_not_wait_for_urls_that_broke_while_they_were_held(
+    tmp_path: Path, clean: list[LoggedRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = {entry.path for entry in clean[10:16]}
+    trouble, told = Trouble("reset", lambda path: path in broken), MemoryWeb._response
+
+    def response(*arguments: Any) -> Response:
+        found = told(*arguments)
+        return msgspec.structs.replace(found, was_held=found.failure is Failure.RESET)
+
+    monkeypatch.setattr(MemoryWeb, "_response", response)
+    result = crawl(tmp_path / "c", answer=trouble, pages=30)
+
+    assert set(trouble.hits) == broken
+    gaps = [b.start - a.end for a, b in pairwise(sorted(result.entries, key=lambda entry: entry.start))]
+    assert max(gaps) <= DELAY_S + 0.1
+    with open_to_read(tmp_path / "c") as collection:
+        [row] = hosts(collection, now_unix=0.0)
+    assert row.retries == len(broken)  # in their turn, as after any failure
 
 
 def test_url_that_is_left_alone_is_told_of_and_keeps_its_tries_through_a_kill(tmp_path: Path) -> None:

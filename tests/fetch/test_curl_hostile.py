@@ -280,6 +280,39 @@ def test_curl_large_bodies_wait_while_nobody_reads_those_that_came() -> None:
     with_rig(work, limits)
 
 
+@pytest.mark.parametrize("long_s", [0.05, 60.0])
+def test_curl_connection_that_breaks_after_a_long_hold_says_so(monkeypatch: pytest.MonkeyPatch, long_s: float) -> None:
+    monkeypatch.setattr("lycosa.fetch.transfer.LONG_HOLD_S", long_s)
+    limits = TransferLimits(
+        body_bytes=60_000, in_flight_bytes=480_000, unread_bytes=10_000, small_bytes=2_400, total_s=20.0
+    )
+
+    async def work(rig: Rig) -> None:
+        gives_up = asyncio.Event()
+
+        async def send_a_part(line: Line) -> None:
+            await line.say(OK + b"Content-Length: 50000\r\n\r\n" + b"x" * 20_000)
+            await gives_up.wait()
+            await line.hang_up()
+
+        rig.server.acts["/whole"] = says(OK + b"Content-Length: 20000\r\n\r\n" + b"x" * 20_000)
+        rig.server.acts["/part"] = send_a_part
+        unread = [await rig.get("/whole")]
+        asked = asyncio.ensure_future(rig.get("/part"))
+        while not rig.downloader.stats().paused:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.002)
+        await asyncio.sleep(0.1)
+        gives_up.set()
+        unread.clear()
+        broken = await asked
+
+        assert (broken.failure, broken.truncated) == (Failure.RESET, Truncation.DISCONNECT)
+        assert broken.was_held == (long_s < 1)
+        assert not (await rig.get("/good")).was_held
+
+    with_rig(work, limits)
+
+
 @pytest.mark.slow
 def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
     limits = TransferLimits(body_bytes=50_000, in_flight_bytes=100_000, small_bytes=500, idle_s=0.3, total_s=20.0)

@@ -30,6 +30,14 @@ def waits(failure: Failure | None, status: int = 0, *, is_first: bool = False) -
     return [retry_wait(rule, tried, random=0.0) for tried in range(1, rule.tries + 1)]
 
 
+def test_retry_failure_of_our_own_is_tried_again_as_others_and_no_host_waits_for_it() -> None:
+    rule, usual = retry_rule(Failure.RESET, 200, was_held=True), retry_rule(Failure.RESET, 200)
+    assert rule is not None
+    assert usual is not None
+    assert (rule.host_after, usual.host_after) == (0, 3)
+    assert (rule.first_wait_s, rule.factor, rule.tries) == (usual.first_wait_s, usual.factor, usual.tries)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 410, 451, 501])
 def test_retry_refusal_is_final_at_once(status: int) -> None:
     assert waits(None, status) == [None]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.fetch.downloader import TransferLimits
-from lycosa.fetch.transfer import FAVOURED, STUCK_S, FlowControl
+from lycosa.fetch.flow import FAVOURED, PACED_BYTES, PACED_S, STUCK_S, FlowControl
 
 BODY_BYTES = 1_000
 PIECE_BYTES = 100
@@ -15,6 +15,8 @@ PIECE_BYTES = 100
 class FakeTransfer:
     """Wants `left` bytes, in pieces; tries again when told to go on."""
 
+    piece_bytes = PIECE_BYTES
+
     def __init__(self, flow: FlowControl, left: int) -> None:
         self.flow = flow
         self.left = left
@@ -22,7 +24,7 @@ class FakeTransfer:
         self.is_paused = False
 
     def receive(self) -> None:
-        size = min(PIECE_BYTES, self.left)
+        size = min(self.piece_bytes, self.left)
         if not self.is_paused and size and self.flow.admit(self, size):
             self.left -= size
             self.body_bytes += size
@@ -34,11 +36,22 @@ class FakeTransfer:
         self.flow.let_go(self.body_bytes)
 
 
+class WideTransfer(FakeTransfer):
+    """Wants larger pieces, as libcurl gives them."""
+
+    piece_bytes = 16 * 1024
+
+
 def flow_of(
-    in_flight_bytes: int, bandwidth_bytes_s: float | None = None, plan_turn: Callable[[], None] = lambda: None
+    in_flight_bytes: int,
+    bandwidth_bytes_s: float | None = None,
+    plan_turn: Callable[[], None] = lambda: None,
+    *,
+    eager_bytes: int = 8_000_000,
 ) -> FlowControl:
     limits = TransferLimits(
         in_flight_bytes=in_flight_bytes,
+        eager_bytes=eager_bytes,
         unread_bytes=in_flight_bytes // 6,
         small_bytes=in_flight_bytes // 200,
         body_bytes=BODY_BYTES,
@@ -51,11 +64,12 @@ def flow_of(
     sizes=st.lists(st.integers(1, BODY_BYTES), min_size=1, max_size=40),
     rate=st.one_of(st.none(), st.floats(100, 100_000)),
     order=st.randoms(use_true_random=False),
+    eager_bytes=st.sampled_from([0, BODY_BYTES, 8_000_000]),
 )
 def test_flow_any_transfers_all_end_and_never_hold_too_much(
-    sizes: list[int], rate: float | None, order: object
+    sizes: list[int], rate: float | None, order: object, eager_bytes: int
 ) -> None:
-    flow = flow_of(8 * BODY_BYTES, rate)
+    flow = flow_of(8 * BODY_BYTES, rate, eager_bytes=eager_bytes)
     running = [FakeTransfer(flow, size) for size in sizes]
     now_s = 0.0
 
@@ -188,3 +202,39 @@ def test_flow_transfer_that_waits_for_memory_plans_no_turn_however_much_bandwidt
 
     assert flow.held > 0
     assert len(turns) == before
+
+
+def test_flow_large_bodies_beyond_the_eager_ones_come_little_by_little_but_one() -> None:
+    whole = 4 * PACED_BYTES
+    limits = TransferLimits(body_bytes=whole, eager_bytes=whole - 1, unread_bytes=20 * whole)
+    flow = FlowControl(limits, now_s=0.0, plan_turn=lambda: None)
+    eager, fast, *others = transfers = [WideTransfer(flow, whole) for _ in range(5)]
+
+    def receive_all() -> None:
+        for transfer in transfers * 200:
+            transfer.receive()
+
+    while eager.body_bytes < whole:
+        eager.receive()
+    receive_all()
+    before = [transfer.body_bytes for transfer in others]
+    assert fast.body_bytes == whole
+    assert max(before) <= limits.small_bytes  # small bodies are never held
+
+    flow.turn(PACED_S / 2)  # too soon
+    receive_all()
+    assert [transfer.body_bytes for transfer in others] == before
+
+    flow.turn(PACED_S * 1.01)
+    receive_all()
+    assert all(0 < transfer.body_bytes <= before[0] + PACED_BYTES for transfer in others)
+
+    fast.end()
+    flow.turn(PACED_S * 2.02)
+    receive_all()
+    assert sorted(transfer.body_bytes == whole for transfer in others) == [False, False, True]
+
+    for tick in range(4, 10):
+        flow.turn(PACED_S * 1.01 * tick)
+        receive_all()
+    assert [transfer.body_bytes for transfer in others] == [whole] * 3

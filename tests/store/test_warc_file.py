@@ -48,6 +48,38 @@ def test_append_places_find_the_records_again(writer: WarcWriter) -> None:
     assert texts(writer, 1) == ["a", "bb", "c"]
 
 
+def test_append_in_pieces_places_find_the_records_again(writer: WarcWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.store.warc_file.JOINED_BYTES", 3 * len(member("a")))
+    said = ["a", "b", "c" * 1_000, *(str(number) for number in range(20)), "d" * 1_000]
+    places = writer.append([member(text) for text in said])
+
+    found = [read_record(writer.path(place.file_number), place).block.decode() for place in places]
+    assert found == [f"text: {text}\r\n" for text in said]
+    assert texts(writer, 1) == said
+
+
+def test_append_disk_full_between_two_pieces_leaves_the_file_as_it_was(
+    writer: WarcWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lycosa.store.warc_file.JOINED_BYTES", 1)
+    writer.append([member("a")])
+    size, real = writer.path(1).stat().st_size, os.pwrite
+
+    def full(file: int, data: memoryview, at: int) -> int:
+        if at == size:
+            return real(file, data, at)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StoreError, match="no space left on the disk of"):
+        writer.append([member("b"), member("c")])
+    assert writer.path(1).stat().st_size == size
+
+    monkeypatch.setattr(os, "pwrite", real)
+    writer.append([member("b"), member("c")])
+    assert texts(writer, 1) == ["a", "b", "c"]
+
+
 def test_append_nothing_writes_no_place(writer: WarcWriter) -> None:
     assert writer.append([]) == []
 

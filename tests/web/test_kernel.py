@@ -171,6 +171,17 @@ def test_kernel_and_twin_cut_a_page_with_too_many_links_alike() -> None:
 
 
 @needs_kernel
+def test_kernel_and_twin_keep_the_same_links_of_a_page_with_too_many() -> None:
+    many = range(MAX_LINKS + 2_000)
+    links = b"".join(b"<a href=' %d' rel='nofollow next'></a><a href=data:%d>" % (number, number) for number in many)
+    again = b"".join(b"<a href=%d rel=nofollow><img src=%d alt=i>w%d</a>" % (n, n, n) for n in many[::7])
+    others = b"".join(b"<link href=%d><area href=%d alt=r>" % (number // 2, number) for number in many)
+
+    for body in (links + again + others, others + again):
+        assert difference(document_of(body)) == {}
+
+
+@needs_kernel
 def test_fault_while_a_page_is_read_is_shown_and_caught(capfd: pytest.CaptureFixture[str]) -> None:
     module = kernel.native()
 

@@ -95,6 +95,10 @@ def test_kernel_follows_any_links_as_its_twin_does(
 
     assert found[0] == found[1]
     assert list(found[0].joined.items()) == list(found[1].joined.items())
+    for links_found in found:
+        parts = list(links_found.url_parts(5))
+        assert [url for part in parts for url in part] == list(links_found.joined.values())
+        assert max(map(len, parts), default=0) <= 5
 
 
 def test_kernel_follows_the_first_links_of_a_vast_page() -> None:

@@ -35,6 +35,7 @@ MAX_MISLED = 3
 # What has come is not read early if it unpacks to more than this: such a document is waited for.
 CAP_BYTES = LARGE_BYTES
 # Links that are taken at a time, so that the event loop is not held; the others come with the next look or the page.
+# And so many new URLs say what a page is worth.
 MAX_TAKEN = 1_000
 # A `<base>` changes every link, and stands before these.
 _HEAD_ENDS = (b"<body", b"</head")
@@ -104,13 +105,17 @@ class Admission:
         wanted = self._shard.link_filter.wanted(urls, counts=lease.kind is not RequestKind.REVISIT)
         return self._admit(lease, wanted) if wanted else []
 
-    def take_in_steps(self, lease: Lease, urls: Sequence[str]) -> Steps[list[Url]]:
-        """Admits the many links of a page before it is kept, some at a time; returns the URLs that were new. It may
-        take several commits: until the last the page is still queued, and after a crash it is fetched again."""
-        new = list[Url]()
-        for start in range(0, len(urls), LINKS_PER_STEP):
-            some = urls[start : start + LINKS_PER_STEP]
-            new += self.take_early(lease, some)
+    def take_in_steps(self, lease: Lease, links: FollowedLinks) -> Steps[list[Url]]:
+        """Admits the many links of a page before it is kept, some at a time; returns URLs that were new: the first
+        ones, and the first one of each further host. It may take several commits: until the last the page is still
+        queued, and after a crash it is fetched again."""
+        new, hosts = list[Url](), set[str]()
+        for some in links.url_parts(LINKS_PER_STEP):
+            found = self.take_early(lease, some)
+            if len(new) >= MAX_TAKEN:
+                found = [url for url in found if url.host not in hosts]
+            hosts.update(url.host for url in found)
+            new += found
             self._shard.committer.count_outcomes(len(some))
             yield
         return new
@@ -253,7 +258,10 @@ class EarlyLinks(FetchObserver):
         if taken is None or page is None:
             return
         page.new += taken.new
-        if not taken.urls <= set(page.joined.values()):
+        missing = set(taken.urls)
+        for some in page.links.url_parts(MAX_TAKEN):
+            missing.difference_update(some)
+        if missing:
             lease.host.count(misled=1)
             if lease.host.row.misled == MAX_MISLED:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)

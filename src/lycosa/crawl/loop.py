@@ -26,7 +26,7 @@ from lycosa.crawl.stats import CrawlStats
 from lycosa.crawl.steering import NEW_SETTINGS, OrderTaker
 from lycosa.frontier import ForwardedUrl, Lease, RequestKind
 from lycosa.records import Failure, Request, Response
-from lycosa.web import Steps, Url
+from lycosa.web import FollowedLinks, Steps, Url
 
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
@@ -88,13 +88,13 @@ class Engine:
             if lease.kind is not RequestKind.REVISIT:  # which compares the body several times
                 prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
             with self._errors_end_crawl():
-                self._background.start(self._settle_in_steps(answer, list(prepared.joined.values())), lease.host.host)
+                self._background.start(self._settle_in_steps(answer, prepared.links), lease.host.host)
             self._changed.set()
         else:
             self._settle(answer)
 
-    def _settle_in_steps(self, answer: LeaseAnswer, urls: Sequence[str]) -> Steps[None]:
-        self._settle(answer, (yield from self.pages.admission.take_in_steps(answer.lease, urls)))
+    def _settle_in_steps(self, answer: LeaseAnswer, links: FollowedLinks) -> Steps[None]:
+        self._settle(answer, (yield from self.pages.admission.take_in_steps(answer.lease, links)))
 
     def _settle(self, answer: LeaseAnswer, new: Sequence[Url] = ()) -> None:
         """The answer is read, the links of a page are admitted, and when enough has gathered it is committed. `new` are
@@ -111,7 +111,10 @@ class Engine:
                 self._admit(page)
             elif response.failure is Failure.CANCELLED:
                 self._put_back(lease, response)
-            self._commit_if_full()
+            if self._readers.has_apart(answer):  # a long document: what is held of it goes before the next is read
+                self._commit()
+            else:
+                self._commit_if_full()
         except Exception as error:
             self.fail(error)
         self._readers.settled(answer)
@@ -126,7 +129,8 @@ class Engine:
         if response.failure is Failure.CANCELLED:
             return None
         self.counters.request(response)
-        self._addresses.outage.record(lease.host.host, response.failure, self.now())
+        if not response.was_held:
+            self._addresses.outage.record(lease.host.host, response.failure, self.now())
         seconds = max(0.0, response.ended_s - response.started_s)
         lease.host.record_request(len(response.body), seconds, self.now_unix())
         return self._handlers[lease.kind].handle(answer)

@@ -76,7 +76,8 @@ class FailureHandler:
 
     def rule_of(self, response: Response) -> RetryRule | None:
         """What the table says of an answer; None when it was no failure."""
-        return retry_rule(response.failure, response.status, is_first=not self._shard.counters.has_answer)
+        is_first = not self._shard.counters.has_answer
+        return retry_rule(response.failure, response.status, is_first=is_first, was_held=response.was_held)
 
     def handle(
         self, lease: Lease, request: Request | None, response: Response, *, give_up: GiveUp | None = None

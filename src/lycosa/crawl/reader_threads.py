@@ -163,6 +163,10 @@ class ReaderThreads:
             self._hand_on(answer)
             self._read_next()
 
+    def has_apart(self, answer: LeaseAnswer) -> bool:
+        """Was this answer read apart, and is not settled yet?"""
+        return answer is self._long
+
     def settled(self, answer: LeaseAnswer) -> None:
         """What came of an answer is written, and nothing of it is held any more."""
         if answer is self._long:

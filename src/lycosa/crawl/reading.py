@@ -312,6 +312,8 @@ class PageReader:
                 prepared = self.digests(answer.response)
                 if prepared.is_large:
                     self.analyse(answer.response, prepared)
+                    if answer.lease.kind is not RequestKind.REVISIT:  # which compares the body several times
+                        prepared.hold_packed(answer.response, self.max_decoded_bytes)
                     prepared.records = self._records(answer, prepared)
                 answer.prepared = prepared
 

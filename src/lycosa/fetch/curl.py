@@ -31,7 +31,8 @@ from lycosa.fetch.downloader import (
     Watcher,
     refused_response,
 )
-from lycosa.fetch.transfer import FlowControl, Transfer, TransferContext
+from lycosa.fetch.flow import FlowControl
+from lycosa.fetch.transfer import Transfer, TransferContext
 from lycosa.records import Failure, Request, Response
 
 # Events taken at a time; the rest wait for the loop's next turn, so that others get theirs.

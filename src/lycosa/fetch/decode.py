@@ -25,6 +25,8 @@ SALVAGE_SLICE_BYTES = 4096
 # Output is asked for in steps, this large at first and then four times the one before, up to the most: a buffer for the
 # whole cap would cost more than a usual page (38 against 10 µs), and be held beside what it is copied to.
 FIRST_STEP_BYTES, MOST_STEP_BYTES = 64 * 1024, 1024 * 1024
+# So much of the data is handed over at a time, since it is copied.
+HELD_BYTES = 1024 * 1024
 # A stream of more gzip members or zstd frames than this is built to keep us busy.
 MAX_MEMBERS = 10_000
 
@@ -154,8 +156,8 @@ def _gunzip(data: bytes, output: _Output) -> bool:
     for _ in range(MAX_MEMBERS):
         if data[start : start + 2] != _GZIP_MAGIC:
             return start == 0
-        # the rest of the data is handed back after each member: whole for the first, by slices for further ones
-        slice_bytes, before = len(data) if start == 0 else SALVAGE_SLICE_BYTES, output.size
+        # the rest of the data is handed back after each member: in large slices for the first, in small ones for others
+        slice_bytes, before = min(len(data), HELD_BYTES) if start == 0 else SALVAGE_SLICE_BYTES, output.size
         try:
             used = _gunzip_member(data, start, slice_bytes, output)
         except igzip_lib.IsalError:  # type: ignore[misc]  # its stub says instance

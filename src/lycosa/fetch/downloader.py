@@ -126,7 +126,7 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     There are four clocks, since none alone is a limit: until connected, from there to the first byte, between any two
     bytes, and for the whole. `in_flight_bytes` is shared by all bodies larger than `small_bytes` that are on their way
     or not read yet, `unread_bytes` by those that have come and are not read; beyond either, transfers of such bodies
-    pause.
+    pause. Beyond `eager_bytes` of them they come little by little.
     """
 
     connect_s: float = 10.0
@@ -136,7 +136,8 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int = 10_000_000
     header_bytes: int = 256 * 1024
     in_flight_bytes: int = 256_000_000
-    unread_bytes: int = 32_000_000
+    unread_bytes: int = 16_000_000
+    eager_bytes: int = 8_000_000
     small_bytes: int = 160_000
     bandwidth_bytes_s: float | None = None
 

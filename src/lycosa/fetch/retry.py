@@ -89,13 +89,16 @@ BY_STATUS: dict[int, RetryRule] = {
 }
 
 
-def retry_rule(failure: Failure | None, status: int, *, is_first: bool = False) -> RetryRule | None:
+def retry_rule(
+    failure: Failure | None, status: int, *, is_first: bool = False, was_held: bool = False
+) -> RetryRule | None:
     """The line of the table for an outcome; None when it was no failure (2xx and 3xx).
 
-    `is_first`: nobody has answered yet.
+    `is_first`: nobody has answered yet. `was_held`: it is our own doing, and no host waits for that.
     """
     if failure is not None:
-        return (BY_FAILURE_AT_FIRST if is_first else BY_FAILURE)[failure]
+        rule = (BY_FAILURE_AT_FIRST if is_first else BY_FAILURE)[failure]
+        return msgspec.structs.replace(rule, host_after=0) if was_held else rule
     if 200 <= status < 400:
         return None
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)

@@ -3,22 +3,15 @@
 A handle is used for one request after the other; it is set up once and only told what differs (a reset and a full set
 of options cost 5 to 10 µs more a request). Its callbacks run inside libcurl: they never raise, and stop a transfer by
 their return value, with the reason noted first.
-`FlowControl` bounds the bytes of large bodies, of all transfers together, and the bandwidth; transfers beyond it pause.
-Bodies count until nobody has them any more: where whoever reads them cannot keep up, fewer come in. Small bodies are
-never held for memory, so that large ones that drip cannot stop them. Invariants: bytes in flight stay below the cap as
-long as no transfer has a larger limit than the usual one; there is no standstill, because a few transfers, the first to
-need it, are favoured and may always go on to their own limit; held transfers go on in the order they were held, one
-piece each, so bandwidth is shared evenly. Called by `fetch.curl`.
+Whether a piece of a body may come in now says `fetch.flow`. Called by `fetch.curl`.
 """
 
 import re
 import sys
-from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from io import BytesIO
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 import pycurl
@@ -31,131 +24,9 @@ from lycosa.fetch.downloader import (
     parse_fields,
     parse_status,
 )
+from lycosa.fetch.flow import FlowControl
 from lycosa.mapping import parse_ip_address
 from lycosa.records import Failure, PrivateParts, Request, Response, Truncation
-
-# Transfers that may go on while all others wait for memory. More than one, so that a slow server among them does not
-# hold up the rest; their limits are kept free below the cap.
-FAVOURED = 4
-# Where too much has come that is not read yet, other large bodies wait, unless nobody lets one go for so long: what is
-# read may need what is held.
-STUCK_S = 5.0
-# Unused bandwidth is saved up for this long: a burst after a pause stays small.
-BURST_S = 0.2
-
-
-class Holdable(Protocol):
-    """A transfer that can be held. `go_on` may ask `admit` again, and be held again."""
-
-    is_paused: bool
-    body_bytes: int  # so much has come
-
-    def go_on(self) -> None: ...
-
-
-class FlowControl:
-    """Admits pieces of bodies, or holds their transfers. `plan_turn` asks for a call of `turn` soon, from outside
-    libcurl."""
-
-    def __init__(self, limits: TransferLimits, *, now_s: float, plan_turn: Callable[[], None]) -> None:
-        self._plan_turn = plan_turn
-        self._full_bytes = max(limits.in_flight_bytes - FAVOURED * limits.body_bytes, limits.in_flight_bytes // 2)
-        self._small_bytes, self._unread_most_bytes = limits.small_bytes, limits.unread_bytes
-        self._rate_bytes_s = limits.bandwidth_bytes_s
-        self._credit_bytes = self._rate_bytes_s * BURST_S if self._rate_bytes_s else 0.0
-        self._credited_s = now_s
-        self._held: deque[Holdable] = deque()
-        self._held_favoured: deque[Holdable] = deque()  # for bandwidth, or while nobody reads
-        self._favoured: set[Holdable] = set()
-        self._next: Holdable | None = None
-        self.in_flight_bytes = self.unread_bytes = 0  # of large bodies
-        self._has_moved, self._moved_s, self._is_stuck = True, now_s, False
-
-    @property
-    def held(self) -> int:
-        return len(self._held) + len(self._held_favoured)
-
-    def admit(self, transfer: Holdable, size_bytes: int) -> bool:
-        """Whether a piece may come in now. If not, the transfer is held until `turn` tells it to go on."""
-        if self._rate_bytes_s is not None and transfer is not self._next:
-            return self._hold(transfer)  # every piece waits for its turn
-        self._next = None
-        grown_bytes = self.counted_bytes(transfer.body_bytes + size_bytes) - self.counted_bytes(transfer.body_bytes)
-        if grown_bytes and self._is_behind:
-            return self._hold(transfer, is_for_memory=True)
-        if grown_bytes and transfer not in self._favoured and not self._has_memory(grown_bytes):
-            if len(self._favoured) >= FAVOURED:
-                return self._hold(transfer, is_for_memory=True)
-            self._favoured.add(transfer)
-        if self._rate_bytes_s is not None:
-            self._credit_bytes -= size_bytes
-        self.in_flight_bytes += grown_bytes
-        return True
-
-    def counted_bytes(self, body_bytes: int) -> int:
-        """How much a body of this size counts: nothing while it is small."""
-        return body_bytes if body_bytes > self._small_bytes else 0
-
-    def leave(self, transfer: Holdable) -> None:
-        """A transfer has ended; its body is still to be read."""
-        counted_bytes = self.counted_bytes(transfer.body_bytes)
-        self.in_flight_bytes -= counted_bytes
-        self.unread_bytes += counted_bytes
-        if transfer.is_paused:
-            self._queue_of(transfer).remove(transfer)
-            transfer.is_paused = False
-        self._favoured.discard(transfer)
-
-    def let_go(self, body_bytes: int) -> None:
-        """Nobody has the body of a transfer that has ended any more."""
-        if counted_bytes := self.counted_bytes(body_bytes):
-            self.unread_bytes -= counted_bytes
-            self._has_moved, self._is_stuck = True, False
-
-    def turn(self, now_s: float) -> None:
-        """Time has passed or bytes were freed: held transfers go on, each at most once, while there is room."""
-        if self._rate_bytes_s is not None:
-            earned = (now_s - self._credited_s) * self._rate_bytes_s
-            self._credit_bytes = min(self._credit_bytes + earned, self._rate_bytes_s * BURST_S)
-            self._credited_s = now_s
-        if self._has_moved:
-            self._has_moved, self._moved_s = False, now_s
-        self._is_stuck = now_s - self._moved_s > STUCK_S
-        for queue in (self._held_favoured, self._held):
-            for _ in range(len(queue)):
-                if not queue or not self._has_room(is_favoured=queue is self._held_favoured):
-                    break
-                transfer = queue.popleft()
-                transfer.is_paused = False
-                self._next = transfer  # for one piece; for the next one it waits behind the others
-                transfer.go_on()
-        self._next = None
-
-    def _has_room(self, *, is_favoured: bool) -> bool:
-        if self._rate_bytes_s is not None:
-            return self._credit_bytes > 0  # small ones are among those held
-        if self._is_behind:
-            return False
-        return is_favoured or len(self._favoured) < FAVOURED or self._has_memory(1)
-
-    @property
-    def _is_behind(self) -> bool:
-        return self.unread_bytes > self._unread_most_bytes and not self._is_stuck
-
-    def _has_memory(self, size_bytes: int) -> bool:
-        return self.in_flight_bytes + self.unread_bytes + size_bytes <= self._full_bytes
-
-    def _hold(self, transfer: Holdable, *, is_for_memory: bool = False) -> bool:
-        transfer.is_paused = True
-        self._queue_of(transfer).append(transfer)
-        # One that waits for memory would be held again in the next turn, and so on: the next tick is soon enough.
-        if self._credit_bytes > 0 and not is_for_memory:
-            self._plan_turn()
-        return False
-
-    def _queue_of(self, transfer: Holdable) -> deque[Holdable]:
-        return self._held_favoured if transfer in self._favoured else self._held
-
 
 # A watcher is shown a response when so much has come, then each time it has grown by half: all looks together read
 # three times what has come. Beyond the last a document is waited for.
@@ -168,6 +39,8 @@ LOOK_LAST_BYTES = 2 * 1024 * 1024
 JOINED_PIECES, JOINED_BYTES = 1_024, 1024 * 1024
 MANY_PIECES = 100_000
 SMALL_PIECE_BYTES = 64
+# A server may give a client up that takes nothing for so long.
+LONG_HOLD_S = 2.0
 CLOSING_MOST = 10_000  # origins that are remembered to close connections early
 
 _STOP = 0  # fewer bytes than were offered: libcurl ends the transfer
@@ -262,7 +135,7 @@ class Transfer:
         self.body_bytes = 0
         self._phase = Phase.CONNECTING
         self._first_byte_s = 0.0
-        self._held_s = 0.0
+        self._held_s = self._longest_hold_s = 0.0
         self._cause: Failure | Truncation | None = None
         self._detail = ""
 
@@ -434,7 +307,9 @@ class Transfer:
     def go_on(self) -> None:
         """Takes in what was held. libcurl hands it to `_on_body` before this returns."""
         self._heard_s = monotonic()
-        self._held_s += self._heard_s - self._held_since_s
+        hold_s = self._heard_s - self._held_since_s
+        self._held_s += hold_s
+        self._longest_hold_s = max(self._longest_hold_s, hold_s)
         try:
             self.curl.pause(pycurl.PAUSE_CONT)
         except pycurl.error as error:
@@ -487,6 +362,8 @@ class Transfer:
             self._shared.closes_early(_origin(self.request.url))  # and would use the connection again
         if failure is not None and self._block:
             truncated = Truncation.TIME if failure in _TIMEOUTS else Truncation.DISCONNECT
+        ended_s = monotonic()
+        hold_s = max(self._longest_hold_s, ended_s - self._held_since_s if self.is_paused else 0.0)
         return Response(
             url=self.request.url,
             status=self._status,
@@ -496,11 +373,12 @@ class Transfer:
             address=self.request.address,
             started_s=self.started_s,
             first_byte_s=self._first_byte_s,
-            ended_s=monotonic(),
+            ended_s=ended_s,
             failure=failure,
             truncated=truncated,
             detail=self._detail or (text if failure else ""),
             hints=self._hints,
+            was_held=failure is Failure.RESET and hold_s > LONG_HOLD_S,
         )
 
     def _failure_of(self, code: int, text: str) -> Failure:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from lycosa.store.warc_record import warcinfo
 
 # The size archives rotate at: large enough to be few, small enough to copy.
 DEFAULT_FILE_BYTES = 1 << 30
+JOINED_BYTES = 1 << 20  # members that are written in one piece
 _NAME = re.compile(r"lycosa-(\d{6,})\.warc\.gz")
 _GZIP_TRAILER_BYTES, _GZIP_MAGIC = 8, b"\x1f\x8b"
 # So much of the last file is read again at a start: what a failing disk did to what was written last is told then.
@@ -123,7 +124,7 @@ class WarcWriter:
         try:
             self._ready()
             start = self._length
-            self._write(b"".join(members))
+            self._write(members)
         except OSError as error:
             raise storage_error(error, path=self.path(self._number), doing="writing the archive") from error
         offsets = accumulate((len(member) for member in members), initial=start)
@@ -142,7 +143,7 @@ class WarcWriter:
             self._open(max(self._number, 1))
         if not self._length:
             name = self.path(self._number).name
-            self._write(warcinfo(self._info, filename=name, created_s=time.time()))
+            self._write([warcinfo(self._info, filename=name, created_s=time.time())])
 
     def finish_file(self) -> None:
         """Finishes the open file, however short it is; the next append begins another."""
@@ -171,12 +172,14 @@ class WarcWriter:
             self.close()
             raise StoreError(f"the archive {path} has {size} bytes where {self._length} were committed")
 
-    def _write(self, data: bytes) -> None:
-        rest, at = memoryview(data), self._length
+    def _write(self, members: Sequence[bytes]) -> None:
+        at = self._length
         try:
-            while rest:
-                written = os.pwrite(self._file, rest, at)
-                rest, at = rest[written:], at + written
+            for data in _joined(members):
+                rest = memoryview(data)
+                while rest:
+                    written = os.pwrite(self._file, rest, at)
+                    rest, at = rest[written:], at + written
         except OSError:
             self._has_torn_end = True
             with contextlib.suppress(OSError):  # tried again before the next append
@@ -210,6 +213,20 @@ class WarcWriter:
 
     def __repr__(self) -> str:
         return f"WarcWriter({str(self.folder)!r}, file {self._number}, {self._length} bytes)"
+
+
+def _joined(members: Sequence[bytes]) -> Iterator[bytes]:
+    """The members as they are written: small ones together, and large ones alone, which would be held twice."""
+    small: list[bytes] = []
+    size_bytes = 0
+    for member in members:
+        size_bytes += len(member)
+        small.append(member)
+        if size_bytes > JOINED_BYTES:
+            yield b"".join(small[:-1])
+            yield member
+            small, size_bytes = [], 0
+    yield b"".join(small)
 
 
 def warc_path(folder: Path, number: int) -> Path:

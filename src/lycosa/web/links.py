@@ -115,6 +115,11 @@ class Links(KernelColumns[Columns]):
         return links
 
     @property
+    def is_ascii(self) -> bool:
+        """Are all addresses?"""
+        return "".join(self.hrefs).isascii() if self._columns is not None else bool(self.kernel.is_ascii())
+
+    @property
     def kinds(self) -> bytes:
         return self._columns[1] if self._columns is not None else self.kernel.kinds()
 
@@ -213,7 +218,7 @@ def escape_queries(links: Links, encoding: str) -> Links:
     By the URL standard what a query has beyond ASCII goes to the server in the encoding of the document that the link
     stands in, and what that encoding lacks as a numeric reference; path and host are UTF-8 everywhere.
     """
-    if encoding in _AS_UTF8 or "".join(links.hrefs).isascii():
+    if encoding in _AS_UTF8 or links.is_ascii:
         return links
     collector = LinkCollector()  # two that were written differently may now be the same
     for link in links:

@@ -12,7 +12,7 @@ b.github.io are two domains.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, cast
@@ -211,6 +211,14 @@ class FollowedLinks(KernelColumns[tuple[tuple[str, ...], bytes, tuple[str, ...]]
     def urls(self) -> Any:
         """Where they lead, as `RecentUrls.unseen` takes it."""
         return list(self.joined.values()) if self.kernel is None else self.kernel
+
+    def url_parts(self, most: int) -> Iterator[list[str]]:
+        """Where they lead, at most so many URLs at a time."""
+        if self.kernel is None:
+            urls = list(self.joined.values())
+            yield from (urls[start : start + most] for start in range(0, len(urls), most))
+        else:
+            yield from (self.kernel.urls(start, start + most) for start in range(0, len(self), most))
 
     def __repr__(self) -> str:
         return f"FollowedLinks{(*self.columns, self.joined, self.base_href)}"
