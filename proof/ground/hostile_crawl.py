@@ -7,6 +7,7 @@ JSON object.
 """
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -14,7 +15,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
 from lycosa.web.kernel import kernel_name
 from lycosa.web.page import analyse_page
@@ -42,7 +42,7 @@ async def longest_hold_s() -> float:
 
 async def crawl(url: str, into: Path, pages: int) -> float:
     async with Crawl(url, into=into, delay_s=0, pages=pages) as running:
-        freeze_garbage_collector()  # as the command does
+        gc.freeze()  # as the command does
         watch = asyncio.create_task(longest_hold_s())
         await running.finish()
         watch.cancel()

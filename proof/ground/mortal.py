@@ -24,6 +24,7 @@ from lycosa.cli import crawl as crawl_command  # noqa: F401 -- likewise
 from lycosa.cli.commands import main as run_lycosa
 from lycosa.crawl import Engine
 from lycosa.graph import index as link_index
+from lycosa.processes import start_helper
 from lycosa.search import follower, text_log
 from lycosa.search.index import IndexWriter
 from lycosa.store import CollectionStore, State
@@ -59,7 +60,7 @@ class WritePoint(NamedTuple):
 
 POINTS: dict[str, WritePoint] = {
     "fetch-done": WritePoint(Engine, "_on_response", is_before=True),
-    "page-settled": WritePoint(Engine, "_settle"),
+    "page-settled": WritePoint(Engine, "_handle"),
     "warc-before": WritePoint(WarcWriter, "append", is_before=True),
     "warc-after": WritePoint(WarcWriter, "append"),
     "warc-torn": WritePoint(WarcWriter, "_write", is_before=True),
@@ -119,7 +120,7 @@ def die() -> None:
 
 def arm_index(nth: int) -> None:
     """The index is written elsewhere: whoever writes it gets this module, and the point."""
-    start = link_index.start_helper
+    start = start_helper
 
     def started(_: str, *words: str | Path) -> Any:
         return start("proof.ground.mortal", "index", str(nth), str(os.getpid()), *words)

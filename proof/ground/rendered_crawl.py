@@ -6,6 +6,7 @@ memory each second. Prints one JSON object.
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -13,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
 from proof.ground.commands import descendants
 from proof.ground.hostile_crawl import longest_hold_s
@@ -65,7 +65,7 @@ async def watch_memory(samples: list[tuple[int, float, float]], running: Crawl) 
 async def crawl(url: str, into: Path, kills: int) -> dict[str, object]:
     samples, killed = list[tuple[int, float, float]](), list[float]()
     async with Crawl(url, into=into, delay_s=0, render="auto", mine="off", sitemaps=False) as running:
-        freeze_garbage_collector()  # as the command does
+        gc.freeze()  # as the command does
         beside = [
             asyncio.create_task(work)
             for work in (longest_hold_s(), kill_browsers(kills, killed), watch_memory(samples, running))

@@ -15,7 +15,9 @@ All of them survive pickling: each takes exactly the message it shows.
 words: RocksDB's binding raises bare `Exception` with the text of a status ("IO error: No space left on device: ...").
 """
 
+import contextlib
 import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -86,6 +88,15 @@ _ROCKSDB_WORDS = {
 def storage_error(error: Exception, *, path: Path, doing: str) -> StoreError:
     """The one sentence for `error`, met while `doing` something ("writing the state") to `path`."""
     return StoreError(f"{doing} failed: {_reason(error, path)}")
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path, *, doing: str) -> Iterator[None]:
+    """Makes such a sentence of whatever the disk refuses within the context."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, path=path, doing=doing) from error
 
 
 def first_line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from tests.cli.command import REPOSITORY
 # Large blocks between small ones that stay, after a larger one that taught glibc to keep them on its heap.
 SCRIPT = """
 import sys
-from lycosa.api.assembly import return_large_blocks
+from lycosa.processes import return_large_blocks
 
 def resident_mb():
     lines = open("/proc/self/status").read().splitlines()

@@ -19,7 +19,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
 from lycosa.crawl.host_rules import SITEMAPS_MOST
 from lycosa.crawl.progress import Recrawl
@@ -79,7 +78,7 @@ async def longest_turn(crawl: Crawl, *, known: int) -> tuple[float, CrawlStats]:
 def run(into: Path, *seeds: str, known: int) -> tuple[float, CrawlStats]:
     async def main() -> tuple[float, CrawlStats]:
         async with Crawl(*seeds, into=into, delay_s=0) as crawl, asyncio.timeout(60):
-            freeze_garbage_collector()  # as the command does
+            gc.freeze()  # as the command does
             return await longest_turn(crawl, known=known)
 
     try:

@@ -168,13 +168,13 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
             if answer.lease.url == "http://h/short":
                 short_is_read.set()
             if len(handed_on) == 2:
-                asyncio.get_running_loop().call_later(0.01, settle, answer)
+                asyncio.get_running_loop().call_later(0.01, handle, answer)
             if len(handed_on) == 3:
                 ended.set()
 
-        def settle(answer: LeaseAnswer) -> None:
+        def handle(answer: LeaseAnswer) -> None:
             assert reading == handed_on[1:]  # its links are taken in before another one is decoded
-            threads.settled(answer)
+            threads.handled(answer)
 
         ended = asyncio.Event()
         threads = ReaderThreads(HeldReader(CrawlSettings()), hand_on, threads=1)
@@ -195,7 +195,7 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
 
 
 @needs_kernel
-def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_settled() -> None:
+def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_handled() -> None:
     async def main() -> None:
         threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
         for number in range(3):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.graph.index import start_helper
 from lycosa.inspect import page_of
+from lycosa.processes import start_helper
 from lycosa.search.index import IndexReader, current
 from lycosa.search.making import make_index, update_index
 from lycosa.search.view import SearchView

@@ -15,7 +15,7 @@ from lycosa.api.collection import Collection as Library
 from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import covered_by, mark_covered
-from lycosa.graph.index import start_helper
+from lycosa.processes import start_helper
 from lycosa.search.documents import IndexedPage, anchor_document, page_document, schema, summarise_anchors
 from lycosa.search.follower import IndexFollower
 from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.web import PageMetadata, iso_date, page_metadata
+from lycosa.web import PageMetadata, page_metadata
 from lycosa.web import structured as limits
+from lycosa.web.date import iso_date
 
 URL = "https://news.example/2024/storm.html"
 

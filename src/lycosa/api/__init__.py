@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.api.assembly import assemble_engine, freeze_garbage_collector, parts_from_settings, return_large_blocks
+    from lycosa.api.assembly import assemble_engine, parts_from_settings
     from lycosa.api.collection import ChangeList, Collection, open_collection
     from lycosa.api.crawl import Crawl, CrawledPage
     from lycosa.api.script import CrawledPages, crawl_pages
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
-        "assembly": "assemble_engine freeze_garbage_collector return_large_blocks parts_from_settings",
+        "assembly": "assemble_engine parts_from_settings",
         "collection": "ChangeList Collection open_collection",
         "crawl": "Crawl CrawledPage",
         "script": "CrawledPages crawl_pages",
@@ -37,8 +37,6 @@ __all__ = [
     "PageShell",
     "assemble_engine",
     "crawl_pages",
-    "freeze_garbage_collector",
     "open_collection",
     "parts_from_settings",
-    "return_large_blocks",
 ]

@@ -4,9 +4,6 @@ A part is an object, or named in the settings (`lycosa.web`'s `named_part`). A f
 made: the loop depends only on `crawl.seams`. What a crawl is made of is to be read in this module.
 """
 
-import contextlib
-import ctypes
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_network
@@ -80,10 +77,6 @@ if TYPE_CHECKING:
 
 WITH_LINKS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED))  # documents, by their kind
 Handler = TypeVar("Handler", bound=RequestHandler)
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
-LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
-HEAP_SPARE_BYTES = 4 << 20
 
 
 def assemble_engine(
@@ -396,20 +389,3 @@ def _limits(settings: CrawlSettings) -> TransferLimits:
         body_bytes=settings.body_bytes,
         bandwidth_bytes_s=settings.bandwidth_bytes_s,
     )
-
-
-# the process of a crawl
-
-
-def freeze_garbage_collector() -> None:
-    """Exclude all objects that exist now from garbage collection."""
-    gc.freeze()
-
-
-def return_large_blocks() -> None:
-    """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
-    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
-    with contextlib.suppress(OSError, AttributeError):  # not glibc: nothing to tune
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-        mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)

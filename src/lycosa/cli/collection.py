@@ -63,9 +63,9 @@ def status(into: Folder, json: AsJson = False) -> None:
         with suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
             settings = settings_of(collection)
             if settings.webhook or settings.atom or settings.apprise:
-                from lycosa.notify import untold  # lazy: only where somebody is to be told
+                from lycosa.notify import undelivered_changes  # lazy: only where somebody is to be told
 
-                waiting = untold(collection.state)
+                waiting = undelivered_changes(collection.state)
             if stats.queued and not stats.is_running:
                 used_up = limit_used_up(settings, limit_reached(settings, stats))
     if has_shards:

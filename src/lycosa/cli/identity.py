@@ -8,7 +8,7 @@ import typer
 
 from lycosa.cli.options import CommandTable
 from lycosa.cli.wording import note
-from lycosa.errors import SettingsError, storage_error
+from lycosa.errors import SettingsError, storage_errors
 from lycosa.identity import DIRECTORY_PATH, DIRECTORY_TYPE, BotKey, key_directory
 
 app = CommandTable()
@@ -50,11 +50,9 @@ def identity(
         sys.stdout.write(text.decode())
         return
     path = out / DIRECTORY_PATH.removeprefix("/")
-    try:
+    with storage_errors(path, doing="writing the directory"):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text)
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing the directory") from error
     note(f"wrote {path}")
     note(f"serve it as https://YOUR-HOST{DIRECTORY_PATH} with Content-Type: {DIRECTORY_TYPE}")
     note(f"then: lycosa crawl URL --bot-key {first} --bot-agent https://YOUR-HOST")

@@ -5,6 +5,7 @@ Called by `crawl`, `recrawl`, `demo` and `cluster crawl`.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 import uvloop
 
-from lycosa.api import Crawl, freeze_garbage_collector, return_large_blocks
+from lycosa.api import Crawl
 from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED
@@ -25,6 +26,7 @@ from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, duration, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
 from lycosa.errors import SettingsError, StoreError
+from lycosa.processes import return_large_blocks
 from lycosa.settings import DEFAULTS, CrawlSettings
 from lycosa.web import format_date
 
@@ -226,7 +228,7 @@ async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlSta
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
         if before is not None:
             crawl.engine.orders.continue_run(is_paused=before.is_paused)
-        freeze_garbage_collector()
+        gc.freeze()  # what is there by now stays
         return_large_blocks()
         _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
         shower = None if job.quiet else asyncio.create_task(_show(crawl, view))

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         header_hrefs,
         joined_links,
         page_directives,
-        read_page,
         record_metadata,
         redirect_location,
     )
@@ -105,7 +104,7 @@ __getattr__ = open_lazily(
         "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
         "progress": "WAITING LimitUse Recrawl effective_limits",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of followed_links "
-        "header_hrefs joined_links page_directives read_page record_metadata redirect_location",
+        "header_hrefs joined_links page_directives record_metadata redirect_location",
         "request_log": "RequestWriter",
         "requeue": "JUDGED_BY_KEY JUDGED_BY_NOTHING page_of_requisite",
         "requisites": "Requisites",
@@ -132,7 +131,7 @@ __all__ = [
     "counts_row", "crawl_state", "decoded_body", "drop_reason", "effective_limits", "extractor_of", "filters_of",
     "followed_links", "header_hrefs", "interval_of", "is_crawled", "is_nofollow", "joined_links", "literal_hosts",
     "load_counts", "load_live_stats", "load_timeline", "log_added", "log_order", "loop_parts", "page_directives",
-    "page_of_requisite", "read_page",
+    "page_of_requisite",
     "record_metadata", "redirect_location", "refuse_forgotten", "refuse_private", "steer", "sum_of_shards",
     "sum_of_timelines",
     "unpack_fields",

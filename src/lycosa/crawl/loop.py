@@ -88,15 +88,15 @@ class Engine:
             if lease.kind is not RequestKind.REVISIT:  # which compares the body several times
                 prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
             with self._errors_end_crawl():
-                self._background.start(self._settle_in_steps(answer, prepared.links), lease.host.host)
+                self._background.start(self._handle_in_steps(answer, prepared.links), lease.host.host)
             self._changed.set()
         else:
-            self._settle(answer)
+            self._handle(answer)
 
-    def _settle_in_steps(self, answer: LeaseAnswer, links: FollowedLinks) -> Steps[None]:
-        self._settle(answer, (yield from self.pages.admission.take_in_steps(answer.lease, links)))
+    def _handle_in_steps(self, answer: LeaseAnswer, links: FollowedLinks) -> Steps[None]:
+        self._handle(answer, (yield from self.pages.admission.take_in_steps(answer.lease, links)))
 
-    def _settle(self, answer: LeaseAnswer, new: Sequence[Url] = ()) -> None:
+    def _handle(self, answer: LeaseAnswer, new: Sequence[Url] = ()) -> None:
         """The answer is read, the links of a page are admitted, and when enough has gathered it is committed. `new` are
         URLs that became known by it already."""
         lease, response = answer.lease, answer.response
@@ -117,7 +117,7 @@ class Engine:
                 self._commit_if_full()
         except Exception as error:
             self.fail(error)
-        self._readers.settled(answer)
+        self._readers.handled(answer)
         self.wake()
         self._changed.set()
 

@@ -6,7 +6,7 @@ left to the event loop, in its turn: other kinds of documents than HTML, and tho
 
 Long documents, and large ones that the kernel cannot read, are read on one thread of Python, one after the other, and
 each is handed on when it is read: no other host waits for them, and only one of them at a time is decoded, analysed and
-taken in. The loop calls `ReaderThreads` with every answer, and when one is settled.
+taken in. The loop calls `ReaderThreads` with every answer, and when one is handled.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class ReaderThreads:
         self._thread = ThreadPoolExecutor(1, "long documents")  # starts with the first of them
         self._apart: deque[LeaseAnswer] = deque()  # what it will read, the oldest first
         self._reading: Future[None] | None = None
-        self._long: LeaseAnswer | None = None  # what it reads, or has read and is not settled yet
+        self._long: LeaseAnswer | None = None  # what it reads, or has read and is not handled yet
         self._is_hurried = False
         self._threads = _kernel_threads(threads)
         if self._threads is not None:
@@ -142,7 +142,7 @@ class ReaderThreads:
             self._take_apart()
 
     def _read_next(self) -> None:
-        """Has the next long document read, once the one before it is settled; at once where too many wait."""
+        """Has the next long document read, once the one before it is handled; at once where too many wait."""
 
         def done(_: object) -> None:
             with suppress(RuntimeError):  # the event loop has ended
@@ -164,17 +164,17 @@ class ReaderThreads:
             self._read_next()
 
     def has_apart(self, answer: LeaseAnswer) -> bool:
-        """Was this answer read apart, and is not settled yet?"""
+        """Was this answer read apart, and is not handled yet?"""
         return answer is self._long
 
-    def settled(self, answer: LeaseAnswer) -> None:
+    def handled(self, answer: LeaseAnswer) -> None:
         """What came of an answer is written, and nothing of it is held any more."""
         if answer is self._long:
             self._long = None
             self._read_next()
 
     def hurry(self) -> None:
-        """The crawl ends: what is to be read apart does not wait until the one before it is settled."""
+        """The crawl ends: what is to be read apart does not wait until the one before it is handled."""
         self._is_hurried = True
         self._read_next()
 

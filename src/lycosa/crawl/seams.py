@@ -290,7 +290,7 @@ class BackgroundWork:
         return {host for host, _ in self._work}
 
     def start(self, steps: Steps[None], host: str) -> None:
-        """Begins with work for a host. It is called where a response is settled, so it may write."""
+        """Begins with work for a host. It is called where an answer is handled, so it may write."""
         if not self._has_ended(steps):
             self._work.append((host, steps))
             self._plan()

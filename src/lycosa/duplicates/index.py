@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_errors
 from lycosa.files import replacing
 from lycosa.web import BLOCK_BITS, NEAR_BITS, native
 
@@ -290,12 +290,10 @@ class SimHashIndex:
 
     @staticmethod
     def _write_file(path: Path, *parts: bytes) -> None:
-        try:
+        with storage_errors(path, doing="writing the index of texts"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:
                 file.writelines(parts)
-        except OSError as error:
-            raise storage_error(error, path=path, doing="writing the index of texts") from error
 
 
 class KnownTexts:

@@ -7,7 +7,7 @@ and the ranks are derived from it, kept in files of their own under `graph/`, an
 """
 
 from lycosa.graph.feed import covered_by, cut_feed, entries_after, key_of, last_sequence, mark_covered
-from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, start_helper
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex
 from lycosa.graph.indexer import LinkIndexer, redirect_link
 from lycosa.graph.links import (
     Anchors,
@@ -36,5 +36,5 @@ __all__ = [
     "LinkView", "Ranked", "Ranks", "UrlLinks", "covered_by", "current_link_index", "cut_feed", "entries_after",
     "host_links", "incoming_links", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered",
     "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "rebuild_link_index", "redirect_link",
-    "referring_pages", "start_helper", "stored_link_index",
+    "referring_pages", "stored_link_index",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ one writer.
 
 import os
 import secrets
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -21,30 +20,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_error, storage_errors
 from lycosa.files import replace_file
 from lycosa.graph.columns import I64, U64, LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
 from lycosa.graph.segments import Inlink, Segment, write_segment
+from lycosa.processes import start_helper
 
 SUFFIX = ".links"
-_SOURCE = str(Path(__file__).parents[2])
-
-
-def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "subprocess.Popen[bytes]":
-    """Runs `main()` of a module with `words` as its arguments; with `has_pipes` its standard input and output are
-    pipes. It gets no Ctrl-C from the terminal, and should end by itself when its input does."""
-    known = os.environ.get("PYTHONPATH")
-    stream = subprocess.PIPE if has_pipes else subprocess.DEVNULL
-    return subprocess.Popen(
-        [sys.executable, "-c", f"from {module} import main; main()", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": f"{_SOURCE}{os.pathsep}{known}" if known else _SOURCE},
-        stdin=stream,
-        stdout=stream,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
 LINK_INDEX_FOLDER = "graph"
 LIST = "links.json"
 MERGED_AT_ONCE = 8  # neighbours of like size: each link is then merged about log8(segments) times
@@ -293,7 +275,5 @@ def not_usable(error: OSError, path: Path, *, doing: str) -> StoreError:
 
 
 def write_list(path: Path, listed: SegmentList) -> None:
-    try:
+    with storage_errors(path, doing="writing the link index"):
         replace_file(path / LIST, msgspec.json.encode(listed))
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing the link index") from error

@@ -30,7 +30,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_errors
 from lycosa.files import replacing
 from lycosa.graph.columns import (
     BLOCK_TEXTS,
@@ -114,21 +114,18 @@ def write_segment(path: Path, columns: LinkColumns) -> None:
     sections = _sections(columns)
     table = {name: (str(section.dtype), section.nbytes) for name, section in sections.items()} | {DIGEST: ("<u8", 8)}
     head, digest = msgspec.msgpack.encode(table), xxhash.xxh3_64()
-    try:
-        with replacing(path) as file:
+    with storage_errors(path, doing="writing the link index"), replacing(path) as file:
 
-            def write(data: bytes) -> None:
-                file.write(data)
-                digest.update(data)
+        def write(data: bytes) -> None:
+            file.write(data)
+            digest.update(data)
 
-            write(MAGIC + len(head).to_bytes(8, "little") + head)
-            for section in sections.values():
-                write(b"\0" * (-file.tell() % ALIGN))
-                write(section.tobytes())
+        write(MAGIC + len(head).to_bytes(8, "little") + head)
+        for section in sections.values():
             write(b"\0" * (-file.tell() % ALIGN))
-            file.write(digest.intdigest().to_bytes(8, "little"))
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing the link index") from error
+            write(section.tobytes())
+        write(b"\0" * (-file.tell() % ALIGN))
+        file.write(digest.intdigest().to_bytes(8, "little"))
 
 
 def _sections(columns: LinkColumns) -> dict[str, NDArray[Any]]:

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.crawl import Engine
-from lycosa.errors import MissingExtra, SettingsError, storage_error
+from lycosa.errors import MissingExtra, SettingsError, storage_errors
 from lycosa.frontier import RequestKind
 from lycosa.records import Request
 from lycosa.settings import CrawlSettings
@@ -83,11 +83,9 @@ class BotKey:
         """A new key in a new file, which only its owner may read."""
         key = Ed25519PrivateKey.generate()
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(text)
-        except OSError as error:
-            raise storage_error(error, path=path, doing="writing the key") from error
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with storage_errors(path, doing="writing the key"), os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(text)
         return cls(key)
 
 

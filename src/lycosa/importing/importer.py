@@ -133,10 +133,10 @@ class _Importer:
         self._state, self._plan, self._collection = collection.state, plan, collection
         self.imported, self.left_out = 0, Counter[str]()
         self._clock_s = 0.0
-        nobody = _Nobody()
+        no_network = _NoNetwork()
         given = Parts(
-            resolver=nobody,
-            downloader=nobody,
+            resolver=no_network,
+            downloader=no_network,
             guard=AddressGuard(),
             analysers=named_analysers(settings),
             answered_at=lambda: self._clock_s,
@@ -331,8 +331,8 @@ class _NoAdmission(Admission):
         return
 
 
-class _Nobody(Downloader):
-    """Stands where a crawl has its resolver and its downloader; an import asks nobody."""
+class _NoNetwork(Downloader):
+    """Stands where a crawl has its resolver and its downloader; an import sends no requests."""
 
     async def resolve(self, name: str) -> Resolved:
         raise AssertionError(name)

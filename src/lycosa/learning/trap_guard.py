@@ -239,7 +239,7 @@ class TrapGuard(FrontierHook):
             self._held.append(_HeldPage(host, entry.path, page.simhash, new))
         return judgement is Judgement.GOOD
 
-    def _settle(self) -> None:
+    def _judge_held(self) -> None:
         """Judge the pages that are held. One that is nearly a copy of a known text is judged as a copy is: the first
         one of each text in a family counts neither way, nor does one that leads to something new."""
         held, self._held = self._held, []
@@ -250,7 +250,7 @@ class TrapGuard(FrontierHook):
                 is_first = self._is_first_copy(page.host, page.path, original)
                 is_neutral = is_first or _fresh(page.host, profile, page.path, page.new)
                 judgement = Judgement.NEUTRAL if is_neutral else Judgement.DULL
-            profile.budgets.settle(page.path, judgement, self._now_unix())
+            profile.budgets.judge_held(page.path, judgement, self._now_unix())
 
     def _originals(self, hashes: list[bytes]) -> list[int]:
         """The known texts that these are near; none as long as there are few, since a small crawl needs no index."""
@@ -317,7 +317,7 @@ class TrapGuard(FrontierHook):
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         if self._held:
-            self._settle()
+            self._judge_held()
         if is_last and self._texts is not None:
             self._texts.flush()
         for key, value in self._pending.items():

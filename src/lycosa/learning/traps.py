@@ -241,7 +241,7 @@ class PatternBudgets:
 
     def note(self, path: str, page: PageSignature, now: float, *, holds_good: bool = False) -> Judgement:
         """Judge a page that was fetched, and change its family's credit. A guess has hit only if its page is good. With
-        `holds_good`, a page that is good changes nothing before it is settled."""
+        `holds_good`, a page that is good changes nothing before `judge_held`."""
         key = family_key(path)
         family = self._family(key, page.depth)
         family.pages += 1
@@ -250,7 +250,7 @@ class PatternBudgets:
             self._apply(key, family, judgement, now)
         return judgement
 
-    def settle(self, path: str, judgement: Judgement, now: float) -> None:
+    def judge_held(self, path: str, judgement: Judgement, now: float) -> None:
         """Have the family of a page that was held earn or pay what it is worth."""
         key = family_key(path)
         family = self._dull.get(key) or self._harmless.get(key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lycosa.mapping import AddressGuard
 from lycosa.notify.notifier import NotDelivered, Notifier, Target
-from lycosa.notify.outbox import Notice, NoticeOutbox, delete_notices, untold
+from lycosa.notify.outbox import Notice, NoticeOutbox, delete_notices, undelivered_changes
 from lycosa.notify.webhook import SECRET_FILE, WebhookTarget, refuse_private_webhook, webhook_secret
 from lycosa.settings import CrawlSettings
 from lycosa.store import sharded_parent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NotDelivered", "Notice", "NoticeOutbox", "Notifier", "Target", "delete_notices", "make_notifier",
-    "require_targets", "untold",
+    "require_targets", "undelivered_changes",
 ]  # fmt: skip
 
 

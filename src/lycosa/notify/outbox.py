@@ -94,7 +94,7 @@ class NoticeOutbox:
         self._state.write(batch)
 
 
-def untold(state: State) -> int:
+def undelivered_changes(state: State) -> int:
     """How many changes wait for an acknowledgement; of all shards, if the state is that of several."""
     return state.count(Family.META, _ROW, _ROW[:-1] + b";")
 

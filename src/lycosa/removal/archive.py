@@ -51,7 +51,7 @@ def is_record_gone(record: WarcRecord, is_gone: IsGone) -> bool:
     return any(target and is_gone(target) for target in targets)
 
 
-def doomed_records(collection: CollectionStore, is_gone: IsGone) -> Iterator[tuple[int, list[WarcLocation]]]:
+def forgotten_records(collection: CollectionStore, is_gone: IsGone) -> Iterator[tuple[int, list[WarcLocation]]]:
     """The records that go, by the number of their file; files without any are left out."""
     for number in sorted(collection.finished_files()):
         if not warc_path(collection.warc_folder, number).exists():
@@ -63,7 +63,7 @@ def doomed_records(collection: CollectionStore, is_gone: IsGone) -> Iterator[tup
 def blank_gone(collection: CollectionStore, is_gone: IsGone) -> EditedArchive:
     """Blanks the records of what is gone where they are."""
     records = files = 0
-    for _, places in doomed_records(collection, is_gone):
+    for _, places in forgotten_records(collection, is_gone):
         blank_records(collection, places)
         records, files = records + len(places), files + 1
     return EditedArchive(records, files)
@@ -71,7 +71,7 @@ def blank_gone(collection: CollectionStore, is_gone: IsGone) -> EditedArchive:
 
 def rewrite_without(collection: CollectionStore, is_gone: IsGone) -> EditedArchive:
     """Moves the other records of every file that has some of what is gone, and deletes the file."""
-    found = dict(doomed_records(collection, is_gone))
+    found = dict(forgotten_records(collection, is_gone))
     numbers = sorted({*found, *begun_moves(collection)})
     rewrite_files(collection, numbers, lambda record, _: is_record_gone(record, is_gone))
     return EditedArchive(sum(map(len, found.values())), len(numbers))

@@ -166,7 +166,7 @@ def _require_archive_here(collection: CollectionStore) -> None:
         )
 
 
-class _DoomedKeys:
+class _ForgottenKeys:
     """The keys of what is forgotten."""
 
     def __init__(self, forgotten: Forgotten) -> None:
@@ -180,10 +180,10 @@ class _DoomedKeys:
 
 def _known_keys(collection: CollectionStore, forgotten: Forgotten) -> Iterator[bytes]:
     """The keys of all URLs of the state that are forgotten."""
-    keys, state = _DoomedKeys(forgotten), collection.state
+    keys, state = _ForgottenKeys(forgotten), collection.state
     for start, end in keys.ranges:
         yield from (key for key, _ in state.walk(Family.URL, start, end))
-    in_ranges = _DoomedKeys(Forgotten((entry, at) for entry, at in forgotten.entries.items() if "/" not in entry))
+    in_ranges = _ForgottenKeys(Forgotten((entry, at) for entry, at in forgotten.entries.items() if "/" not in entry))
     yield from (key for key in keys.urls if not in_ranges.has(key) and state.get(Family.URL, key) is not None)
 
 
@@ -192,7 +192,7 @@ class _ShardRemoval:
 
     def __init__(self, collection: CollectionStore, forgotten: Forgotten, total: Removal) -> None:
         self._collection, self._state, self._forgotten, self._total = collection, collection.state, forgotten, total
-        self._keys = _DoomedKeys(forgotten)
+        self._keys = _ForgottenKeys(forgotten)
         self._totals = load_counts(self._state, Totals)
         kernel = self._totals.kernel
         self._counters = Counters(self._totals)
@@ -201,7 +201,7 @@ class _ShardRemoval:
 
     def run(self, archive: ArchiveRemoval, tell: Progress) -> None:
         self._collection.warc.finish_file()
-        self._settle_copies()
+        self._detach_copies()
         self._delete_rows()
         if archive is not ArchiveRemoval.KEEP:
             tell(f"taking records out of the archive of {self._collection.path}")
@@ -216,9 +216,9 @@ class _ShardRemoval:
 
     # copies
 
-    def _settle_copies(self) -> None:
+    def _detach_copies(self) -> None:
         """Rows that stay and depend on one that goes: by its body, or because it is noted as their original."""
-        digests, firsts, batch, count = self._doomed_digests(), dict[bytes, bytes](), Batch(), 0
+        digests, firsts, batch, count = self._forgotten_digests(), dict[bytes, bytes](), Batch(), 0
         bodies = OwnBodies(self._collection)
         for key, packed in self._state.walk(Family.PAGE):
             if self._keys.has(key):
@@ -252,7 +252,7 @@ class _ShardRemoval:
             batch.put(Family.DOC, doc_key(row.fingerprint), row.digest + key)
         self._total.copies += 1
 
-    def _doomed_digests(self) -> "_Digests":
+    def _forgotten_digests(self) -> "_Digests":
         """The payloads of the pages that go, and of their versions."""
         found = array("Q")
         for key in _known_keys(self._collection, self._forgotten):

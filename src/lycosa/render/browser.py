@@ -145,7 +145,7 @@ class Browsers:
         """The browser for the next page; a new one, where there is none or the last has done enough."""
         async with self._starting:
             current = self._chromium
-            if current is not None and current.is_worn():
+            if current is not None and current.needs_replacing():
                 self._replace(current)
             if self._chromium is None:
                 made = _Chromium(self._program, self._agent, self._limits)
@@ -221,7 +221,7 @@ class _Chromium:
         if not self.gone.done():
             self.gone.set_result(None)
 
-    def is_worn(self) -> bool:
+    def needs_replacing(self) -> bool:
         """Has it rendered enough pages, grown too large, or ended?"""
         if self._has_ended():
             return True

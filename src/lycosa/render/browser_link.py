@@ -15,7 +15,7 @@ from itertools import count
 from typing import NamedTuple
 
 from lycosa.errors import PartError
-from lycosa.graph import start_helper
+from lycosa.processes import start_helper
 from lycosa.render.messages import (
     Begin,
     BrowserMissing,

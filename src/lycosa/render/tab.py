@@ -109,7 +109,7 @@ class _Visit:
         going = asyncio.ensure_future(page.goto(self._job.url, wait_until="domcontentloaded", timeout=0))
         going.add_done_callback(self.opened)
         try:
-            await self._settle(going)
+            await self._wait_until_idle(going)
             for step in self._job.steps:
                 await self._do(step)
             try:
@@ -129,7 +129,7 @@ class _Visit:
         """The document is there, or will not come."""
         self._is_open, self._last = True, self._loop.time()
 
-    async def _settle(self, going: "asyncio.Future[Any] | None" = None) -> None:
+    async def _wait_until_idle(self, going: "asyncio.Future[Any] | None" = None) -> None:
         """Waits until the page is there and nothing more comes, or it has had its time."""
         began, waited_before, size = self._loop.time(), self._waited_s, ""
         while True:
@@ -163,7 +163,7 @@ class _Visit:
                     for _ in range(step.number):
                         await self._page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
                         self._last = self._loop.time()
-                        await self._settle()
+                        await self._wait_until_idle()
                 elif step.verb == "click":
                     if await self._page.locator(step.selector).count():
                         await self._page.locator(step.selector).first.click(timeout=self._limits.step_s * 1000)
@@ -172,7 +172,7 @@ class _Visit:
                 else:
                     await asyncio.sleep(step.number / 1000)
         self._last = self._loop.time()
-        await self._settle()
+        await self._wait_until_idle()
 
     async def answer(self, route: Route, request: Request) -> None:
         """Answers a request of the page."""

@@ -10,7 +10,7 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.report.compare import ReportComparison, RuleChange
-    from lycosa.report.files import csv_pieces, json_pieces, output_paths, write_report
+    from lycosa.report.files import json_pieces, output_paths, write_report
     from lycosa.report.making import FindingRow, FindingSummary, SiteReport, make_report
     from lycosa.report.page import html_pieces, page_policy
     from lycosa.report.rules import RULES, Rule, Severity, read_names
@@ -20,7 +20,7 @@ __getattr__ = open_lazily(
     __name__,
     {
         "compare": "ReportComparison RuleChange",
-        "files": "csv_pieces json_pieces output_paths write_report",
+        "files": "json_pieces output_paths write_report",
         "making": "FindingRow FindingSummary SiteReport make_report",
         "page": "html_pieces page_policy",
         "rules": "RULES Rule Severity read_names",
@@ -37,7 +37,6 @@ __all__ = [
     "RuleChange",
     "Severity",
     "SiteReport",
-    "csv_pieces",
     "html_pieces",
     "json_pieces",
     "make_report",

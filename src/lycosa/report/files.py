@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.errors import SettingsError, storage_error
+from lycosa.errors import SettingsError, storage_errors
 from lycosa.files import replacing
 from lycosa.inspect import safe_cell
 from lycosa.report.compare import ReportComparison
@@ -46,12 +46,10 @@ def output_paths(out: Path) -> list[Path]:
 
 def write_whole(path: Path, pieces: Iterator[str]) -> None:
     """Writes a text; what was there before stays until all of it is written."""
-    try:
+    with storage_errors(path, doing="writing the report"):
         path.parent.mkdir(exist_ok=True)
         with replacing(path) as file:
             file.writelines(piece.encode("utf-8", "replace") for piece in pieces)
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing the report") from error
 
 
 def csv_pieces(report: SiteReport, comparison: ReportComparison | None = None) -> Iterator[str]:

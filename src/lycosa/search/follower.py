@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lycosa.graph import start_helper
+from lycosa.processes import start_helper
 from lycosa.search.text_log import IN_USE, TextLog
 
 if TYPE_CHECKING:

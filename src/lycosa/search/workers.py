@@ -24,7 +24,7 @@ from typing import IO, Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from lycosa.errors import StoreError
-from lycosa.graph import start_helper
+from lycosa.processes import start_helper
 from lycosa.store import WarcLocation, read_message, read_record_at, rendered_message, warc_path
 
 MANY_DOCUMENTS = 2_000  # from here on it pays to start workers

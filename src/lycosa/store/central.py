@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 import xxhash
 
-from lycosa.errors import MissingExtra, SettingsError, StoreError, first_line, storage_error
+from lycosa.errors import MissingExtra, SettingsError, StoreError, first_line, storage_error, storage_errors
 from lycosa.files import sync_folder
 
 CHUNK_BYTES = 4 << 20
@@ -170,7 +170,7 @@ class FolderStore:
     def put(self, name: str, file: Path) -> None:
         target = self._path / name
         new = target.with_name(f"{target.name}{PARTIAL}{uuid.uuid4().hex}")
-        with self._reported(f"writing {name} to the store"):
+        with storage_errors(self._path, doing=f"writing {name} to the store"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with file.open("rb") as source, new.open("xb") as copy:
@@ -184,19 +184,19 @@ class FolderStore:
             sync_folder(target.parent)
 
     def size(self, name: str) -> int | None:
-        with self._reported("reading the store"):
+        with storage_errors(self._path, doing="reading the store"):
             try:
                 return (self._path / name).stat().st_size
             except FileNotFoundError:
                 return None
 
     def read(self, name: str, offset: int, length: int) -> bytes:
-        with self._reported("reading the store"), (self._path / name).open("rb") as file:
+        with storage_errors(self._path, doing="reading the store"), (self._path / name).open("rb") as file:
             file.seek(offset)
             return file.read(length)
 
     def names(self, folder: str) -> list[str]:
-        with self._reported("reading the store"):
+        with storage_errors(self._path, doing="reading the store"):
             return sorted(name for name in self._entries(folder) if PARTIAL not in name)
 
     def _entries(self, folder: str) -> list[str]:
@@ -206,21 +206,14 @@ class FolderStore:
             return []
 
     def delete(self, name: str) -> None:
-        with self._reported("tidying the store"):
+        with storage_errors(self._path, doing="tidying the store"):
             (self._path / name).unlink(missing_ok=True)
 
     def sweep(self, folder: str, names: Container[str]) -> None:
-        with self._reported("tidying the store"):
+        with storage_errors(self._path, doing="tidying the store"):
             for name in self._entries(folder):
                 if PARTIAL in name and name.partition(PARTIAL)[0] in names:
                     (self._path / folder / name).unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def _reported(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise storage_error(error, path=self._path, doing=doing) from error
 
 
 class UrlStore:

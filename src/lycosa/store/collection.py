@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lycosa.errors import SettingsError, StoreError, storage_error
+from lycosa.errors import SettingsError, StoreError, storage_errors
 from lycosa.files import replace_file
 from lycosa.records import Family
 from lycosa.store.central import CentralStore
@@ -88,7 +88,7 @@ class CollectionStore:
         if is_collection(path):
             return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes, warc_first=warc_first)
         _require_room_for_one(path)
-        with _reported(path, "making the collection"):
+        with storage_errors(path, doing="making the collection"):
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path)
             try:
@@ -118,7 +118,7 @@ class CollectionStore:
             return JoinedCollection(path, open_shards(path))
         _require_collection(path)
         if not read_only:
-            with _reported(path, "opening the collection"):
+            with storage_errors(path, doing="opening the collection"):
                 lock = _lock(path)
             return cls._open_locked(path, lock, warc_info or {}, warc_bytes, warc_first)
         state = State.open_reader(path / _STATE)
@@ -170,7 +170,7 @@ class CollectionStore:
 
     def save_settings(self, text: str) -> None:
         """Replaces the settings file; a crash leaves the old one or the new one."""
-        with _reported(self.settings_path, "saving the settings"):
+        with storage_errors(self.settings_path, doing="saving the settings"):
             replace_file(self.settings_path, text.encode(), syncs=True)
 
     def commit(self, batch: Batch, *, sync: bool = False) -> None:
@@ -324,7 +324,7 @@ def _require_room_for_one(path: Path) -> None:
             _require_folder(above)
         return
     _require_folder(path)
-    with _reported(path, "opening the collection"):
+    with storage_errors(path, doing="opening the collection"):
         names = {entry.name for entry in path.iterdir()}
     if names and _MARKER not in names and not (_LOCK in names and names <= _OURS):
         raise SettingsError(f"{path} is not a collection and not empty: choose a new or an empty folder")
@@ -350,7 +350,7 @@ def _require_collection(path: Path) -> None:
     _require_folder(path)
     if not is_collection(path):
         raise SettingsError(f"{path} is not a collection: name the folder that a crawl was given with --into")
-    with _reported(path, "opening the collection"):
+    with storage_errors(path, doing="opening the collection"):
         words = (path / _MARKER).read_text(errors="replace").strip()
     _require_format(path, words.removeprefix(_MARKER_WORDS))
 
@@ -374,7 +374,7 @@ def _require_format(path: Path, found: str) -> None:
 def hold_lock(path: Path) -> Iterator[None]:
     """Holds the writer's lock of a collection while something beside the state is mended; raises SettingsError if
     another process has it."""
-    with _reported(path, "opening the collection"):
+    with storage_errors(path, doing="opening the collection"):
         lock = _lock(path)
     try:
         yield
@@ -414,14 +414,6 @@ def _lock(path: Path) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, b"%d\n" % os.getpid(), 0)
     return lock
-
-
-@contextlib.contextmanager
-def _reported(path: Path, doing: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(error, path=path, doing=doing) from error
 
 
 def adopt_collection(folder: Path, store: CentralStore, *, numbers: range) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_errors
 from lycosa.files import replace_file
 from lycosa.store.joined import sharded_parent
 from lycosa.web import Url, format_timestamp, host_key_of, parse_url, url_key
@@ -95,10 +95,8 @@ def write_forgotten(collection: Path, entries: Collection[str], *, is_undone: bo
     else:
         kept = {**dict.fromkeys(entries, now), **known}
     path = (sharded_parent(collection) or collection) / FORGOTTEN_FILE
-    try:
+    with storage_errors(path, doing="writing down what must not come back"):
         replace_file(path, "".join(f"{at} {entry}\n" for entry, at in kept.items()).encode(), syncs=True)
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing down what must not come back") from error
     return Forgotten(kept.items())
 
 

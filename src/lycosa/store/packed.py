@@ -22,7 +22,7 @@ import numpy as np
 import xxhash
 import zstandard
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_errors
 from lycosa.store.central import file_digest
 from lycosa.store.warc_file import warc_number
 from lycosa.store.warc_read import WarcLocation, WarcRecord, iter_members, parse_member, read_members_at
@@ -175,29 +175,26 @@ def _write(
     counts: list[int] = []
     sizes: list[int] = []
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
-    try:
-        with target.open("wb") as out:
-            for block in _blocks(contents, block_bytes):
-                data = b"".join(block)
-                unpacked.update(data)
-                blocks.append(out.write(compressor.compress(data)))
-                counts.append(len(block))
-                sizes += map(len, block)
-            index = PackedIndex(
-                name=survey.source.name,
-                gzip_bytes=survey.gzip_bytes,
-                gzip_digest=survey.gzip_digest,
-                digest=unpacked.hexdigest(),
-                blocks=blocks,
-                counts=counts,
-                members=_column(lengths),
-                records=_column(sizes),
-                order=np.diff(np.array(order, dtype="<i4"), prepend=np.int32(0)).astype("<i4").tobytes(),
-                left=survey.told(),
-            )
-            out.write(_ending(index))
-    except OSError as error:
-        raise storage_error(error, path=target, doing="packing the archive") from error
+    with storage_errors(target, doing="packing the archive"), target.open("wb") as out:
+        for block in _blocks(contents, block_bytes):
+            data = b"".join(block)
+            unpacked.update(data)
+            blocks.append(out.write(compressor.compress(data)))
+            counts.append(len(block))
+            sizes += map(len, block)
+        index = PackedIndex(
+            name=survey.source.name,
+            gzip_bytes=survey.gzip_bytes,
+            gzip_digest=survey.gzip_digest,
+            digest=unpacked.hexdigest(),
+            blocks=blocks,
+            counts=counts,
+            members=_column(lengths),
+            records=_column(sizes),
+            order=np.diff(np.array(order, dtype="<i4"), prepend=np.int32(0)).astype("<i4").tobytes(),
+            left=survey.told(),
+        )
+        out.write(_ending(index))
     return index
 
 
@@ -358,7 +355,7 @@ def unpack_warc(packed: PackedWarc, target: Path) -> bool:
 
     If the members have other lengths than they had, by another version of isal, the records are there host by host.
     """
-    try:
+    with storage_errors(target, doing="unpacking the archive"):
         with target.open("wb") as out:
             is_same = packed.is_whole and all(_put(out, *member) for member in packed.members())
             if not is_same:
@@ -367,8 +364,6 @@ def unpack_warc(packed: PackedWarc, target: Path) -> bool:
                 for _, _, member in packed.members():
                     out.write(member)
         return is_same and file_digest(target) == packed.index.gzip_digest
-    except OSError as error:
-        raise storage_error(error, path=target, doing="unpacking the archive") from error
 
 
 def _put(out: BinaryIO, offset: int, length: int, member: bytes) -> bool:

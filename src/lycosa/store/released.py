@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_error, storage_errors
 from lycosa.files import replace_file, sync_folder
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, can_be_store, is_claimed_store, open_central_store
@@ -89,10 +89,8 @@ def remember_store(folder: Path, url: str) -> None:
     if known[:1] == [url]:
         return
     path = folder / _STORES
-    try:
+    with storage_errors(path, doing="writing down the store"):
         replace_file(path, "".join(f"{one}\n" for one in dict.fromkeys([url, *known])).encode())
-    except OSError as error:
-        raise storage_error(error, path=path, doing="writing down the store") from error
 
 
 def store_urls(folder: Path) -> list[str]:
@@ -204,12 +202,9 @@ def _rest_name(number: int) -> str:
 @lru_cache(_OPEN_FILES)
 def _open_rest(path: Path, size: int, _: int) -> PackedWarc:
     def read(offset: int, length: int) -> bytes:
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                return file.read(length)
-        except OSError as error:
-            raise storage_error(error, path=path, doing="reading the archive") from error
+        with storage_errors(path, doing="reading the archive"), path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
 
     return PackedWarc(read, size, name=str(path))
 
@@ -314,10 +309,8 @@ def release_warc(state: State, folder: Path, number: int, what: ReleasedFile, le
     batch.put(Family.META, *released_row(number, what))
     batch.delete(Family.META, length_key)
     state.write(batch, sync=True)
-    try:
+    with storage_errors(folder, doing="releasing an archive file"):
         warc_path(folder, number).unlink(missing_ok=True)
-    except OSError as error:
-        raise storage_error(error, path=folder, doing="releasing an archive file") from error
 
 
 # choosing

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lycosa.errors import StoreError, storage_error
+from lycosa.errors import StoreError, storage_error, storage_errors
 from lycosa.files import sync_folder
 from lycosa.records import Family
 from lycosa.store.collection import CollectionStore, length_key
@@ -149,10 +149,8 @@ def delete_files(collection: CollectionStore, numbers: Sequence[int]) -> None:
     collection.state.write(batch, sync=True)
     for number in numbers:
         path = warc_path(collection.warc_folder, number)
-        try:
+        with storage_errors(path, doing="deleting an archive file"):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise storage_error(error, path=path, doing="deleting an archive file") from error
     sync_folder(collection.warc_folder)
 
 

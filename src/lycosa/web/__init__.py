@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lycosa.doors import open_lazily
 from lycosa.web.charset import detect_charset, to_utf8
-from lycosa.web.date import format_capture_time, format_date, format_timestamp, iso_date, parse_date
+from lycosa.web.date import format_capture_time, format_date, format_timestamp, parse_date
 from lycosa.web.document import (
     DIGEST_BYTES,
     MAIN_TEXT_VERSION,
@@ -232,7 +232,6 @@ __all__ = [
     "is_ip_host",
     "is_language_code",
     "is_part_id",
-    "iso_date",
     "join_map",
     "kernel_arguments",
     "kernel_name",

@@ -6,6 +6,7 @@ actor starts it anew. Actors find each other by name, and every call answers in 
 
 import asyncio
 import contextlib
+import gc
 import os
 from collections.abc import Awaitable
 from typing import Any, TypeVar
@@ -14,7 +15,6 @@ import ray
 import ray.util
 from ray.exceptions import ActorDiedError, RayError
 
-from lycosa.api import freeze_garbage_collector, return_large_blocks
 from lycosa.cluster.agent import Agent
 from lycosa.cluster.delegation import ROBOTS_TIMEOUT_S
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
@@ -22,6 +22,7 @@ from lycosa.cluster.outbox import Message, Reply, busy_reply
 from lycosa.cluster.ray import CALL_TIMEOUT_S, NAMESPACE
 from lycosa.cluster.transfer import BucketTransfer
 from lycosa.errors import ClusterError, LycosaError, StoreError
+from lycosa.processes import return_large_blocks
 from lycosa.records import Request, Resolved, Response
 from lycosa.version import __version__
 
@@ -132,7 +133,7 @@ class ShardProcess:
             raise ClusterError(f"{address} has Lycosa {__version__}, the coordinator has {enrolment.version}")
         client = RayClient(self._crawl, is_direct=self._is_direct)
         self._agent = Agent(enrolment, client, client)
-        freeze_garbage_collector()
+        gc.freeze()  # what is there by now stays
         return_large_blocks()
         self._task = asyncio.get_running_loop().create_task(self._run(self._agent))
 

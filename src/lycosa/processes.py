@@ -1,0 +1,46 @@
+"""Processes: helpers of this one, each `main()` of a module in a Python of its own, and the memory of this one."""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_SOURCE = str(Path(__file__).parents[1])
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
+HEAP_SPARE_BYTES = 4 << 20
+
+
+def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "subprocess.Popen[bytes]":
+    """Runs `main()` of a module with `words` as its arguments; with `has_pipes` its standard input and output are
+    pipes. It gets no Ctrl-C from the terminal, and should end by itself when its input does."""
+    known = os.environ.get("PYTHONPATH")
+    stream = subprocess.PIPE if has_pipes else subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import main; main()", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": f"{_SOURCE}{os.pathsep}{known}" if known else _SOURCE},
+        stdin=stream,
+        stdout=stream,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def memory_bytes() -> int:
+    """The resident memory of this process."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def return_large_blocks() -> None:
+    """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
+    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
+    with contextlib.suppress(OSError, AttributeError):  # not glibc: nothing to tune
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)
