@@ -6,8 +6,9 @@ attributes. Real pages hardly ever have such markup; `equality` compares those. 
 less. A seed is another lot: the same seed and number make the same input.
 
 The results are what is remembered: a campaign goes on from those that `--out` has of the same seed, and one that is
-interrupted (Ctrl-C, SIGTERM) reports what it has done. A target of which something was found begins anew, with the
-input that was found, so that what is mended is tried again. Called by `make fuzz`.
+interrupted (Ctrl-C, SIGTERM) reports what it has done; after a `kill -9` the next one begins with that. A target of
+which something was found begins anew, with the input that was found, so that what is mended is tried again. Called by
+`make fuzz`.
 """
 
 import base64
@@ -15,6 +16,7 @@ import random
 import signal
 import time
 import traceback
+from collections.abc import Callable
 
 import msgspec
 
@@ -25,6 +27,7 @@ from proof.bench.equality import difference, document_of
 from proof.ground.commands import memory_mb
 from proof.ground.fuzz_input import FuzzTarget
 from proof.ground.fuzz_targets import TARGETS
+from proof.ground.ledger import Ledger
 
 MARKUP = "markup"
 MINUTES, QUICK_MINUTES = 10.0, 0.02
@@ -171,11 +174,15 @@ def measure(run: Run) -> None:
     minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
     run.setting("minutes of CPU time a target", minutes)
     results = former_results(run)
+    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick)  # of slices that no results have yet
+    for part in ledger.parts:
+        results[part.name] = results.get(part.name, FuzzSlice(part.name)).plus(part)
     try:
-        campaign(run, results, minutes)
+        campaign(run, results, minutes, ledger.add)
     except (KeyboardInterrupt, SystemExit):
         run.say("interrupted: the results have what was done, and the same command goes on from there")
     _report(run, results)
+    ledger.close()
 
 
 def former_results(run: Run) -> dict[str, FuzzSlice]:
@@ -196,9 +203,9 @@ def former_results(run: Run) -> dict[str, FuzzSlice]:
     return results
 
 
-def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float) -> None:
+def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float, keep: Callable[[FuzzSlice], None]) -> None:
     """All targets by turns, a slice each, until every one had its minutes: what is interrupted has tried all alike. The
-    results have each slice as soon as it is over."""
+    results have each slice as soon as it is over, and it is kept."""
     grown_mb = dict.fromkeys(run.chosen, 0.0)
 
     def done(name: str) -> float:
@@ -215,7 +222,9 @@ def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float) -> None:
             seconds = 60 * min(SLICE_MINUTES, minutes - former.cpu_minutes)
             part = fuzzed(name, ALL[name], run.seed, seconds, first=former.inputs)
             grown_mb[name] += part.grown_mb
-            results[name] = former.plus(msgspec.structs.replace(part, grown_mb=grown_mb[name]))
+            part = msgspec.structs.replace(part, grown_mb=grown_mb[name])
+            results[name] = former.plus(part)
+            keep(part)
             step.advance(is_done(name))
             for sentence in (*part.found, *part.slow):
                 run.say(f"{name}: {sentence}")

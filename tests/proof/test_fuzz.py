@@ -13,6 +13,7 @@ from proof.bench.fuzz import FuzzSlice, fuzzed
 from proof.experiment import perform
 from proof.ground.fuzz_input import FuzzTarget
 from proof.ground.fuzz_targets import TARGETS
+from proof.ground.ledger import FOLDER
 from proof.progress import ProgressSteps
 
 # Inputs that ended in an undocumented error, or took seconds, and what it was.
@@ -24,6 +25,12 @@ FOUND = {
     "half a character in a name": ("api", b'{"host": "a.org", "\xed\xa0\x80on": "pause"}'),
     "a word without end": ("challenges", b"DigD" * 3_000 + b"@"),
 }
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign that somebody has begun in the project's folder is not gone on with."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("what", FOUND)
@@ -64,6 +71,25 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
     assert session(1.0) == {"url": (1.0, 20, 2, 1), "robots": (1.0, 20, 2, 0)}
     assert begun == {"url": [0, 0, 10], "robots": [0, 10]}  # what something was found of is tried again
     assert report.former_tables(tmp_path, "fuzz", seed=2, quick=False) == ()
+
+
+def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[str, int]] = []
+
+    def tried(name: str, *_: object, first: int) -> FuzzSlice:
+        begun.append((name, first))
+        if len(begun) == 3:
+            raise MemoryError  # as `kill -9`: nothing is reported
+        return FuzzSlice(name, 0.5, inputs=10)
+
+    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    words = {"only": ["url", "robots"], "minutes": 1.0, "view": ProgressSteps(io.StringIO())}
+    with pytest.raises(MemoryError):
+        perform(fuzz.EXPERIMENT, **words)  # type: ignore[arg-type]
+    result = perform(fuzz.EXPERIMENT, **words)  # type: ignore[arg-type]
+    assert begun == [("url", 0), ("robots", 0), ("url", 10), ("url", 10), ("robots", 10)]
+    assert [row[:3] for row in result.findings.tables[0].rows] == [("url", 1.0, 20), ("robots", 1.0, 20)]
+    assert list(FOLDER.iterdir()) == []
 
 
 def test_campaign_that_is_interrupted_reports_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
