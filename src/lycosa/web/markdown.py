@@ -8,6 +8,7 @@ native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from lycosa.web.markup import attributes_of
 from lycosa.web.outline import CELLS, HEADINGS, RULER, VERBATIM, Item, Node
@@ -22,6 +23,7 @@ _MARKS = {
     **dict.fromkeys(("del", "s", "strike"), "~~"),
     **dict.fromkeys(("code", "kbd", "samp", "tt"), _CODE),
 }
+_ENDED_MARKS = {f"/{name}": mark for name, mark in _MARKS.items()}
 _SPECIAL = re.compile(r"[\\`*\[\]<&_]")
 _LETTER = r"[a-zA-Z0-9\x80-\U0010ffff]"
 _ESCAPED = re.compile(
@@ -37,7 +39,10 @@ _LANGUAGE_UP = 3  # the code and the blocks around it whose class may name its l
 _MOST_CELLS = 100  # in a row, however many columns a cell spans
 _MOST_ROWS = 1_000  # that a cell spans
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
+# Blocks that are written as something; the others only begin and end lines. `thead` is looked for by the rows in it.
+_WRITTEN_BLOCKS = HEADINGS | VERBATIM | CELLS | _LISTS | {"table", "tr", "li", "blockquote"}
 _FIRST_HREF = re.compile(r'[\t\n ]*href="([^"&]*)"', re.IGNORECASE)  # as nearly all links have it
+_SHORT_CHARS = 200
 _NO_TARGETS = ("#", "javascript:", "data:")
 
 
@@ -87,8 +92,11 @@ class _Writer:
         self._nodes.append(node)
         if self._flat:
             self._add_boundary()
-        else:
+            return
+        if self._line:
             self._end_line()
+        self._has_space = False
+        if tag in _WRITTEN_BLOCKS:
             if tag in HEADINGS:
                 self._flat = len(self._nodes)
             elif tag in VERBATIM:
@@ -123,12 +131,17 @@ class _Writer:
             self._flat = 0
             if self._code is not None:
                 self._end_code()
-            else:
+            elif self._line:
                 self._end_line(int(tag[1]))
-        elif self._flat:
+            self._has_space = False
+            return
+        if self._flat:
             self._add_boundary()
-        else:
+            return
+        if self._line:
             self._end_line()
+        self._has_space = False
+        if tag in _WRITTEN_BLOCKS:
             if self._table is not None:
                 self._close_in_table(node, self._table)
             elif tag in _LISTS:
@@ -161,9 +174,10 @@ class _Writer:
             return
         if self._line and self._line[-1] != "\n" and (self._has_space or text[0].isspace()):
             self._line.append(" ")
-        self._line += self._waiting
-        self._waiting = []
-        if _CODE not in self._marks and _SPECIAL.search(words):
+        if self._waiting:
+            self._line += self._waiting
+            self._waiting = []
+        if _SPECIAL.search(words) and _CODE not in self._marks:
             words = (_ESCAPED_IN_LINK if _LINK in self._marks else _ESCAPED).sub(r"\\\g<0>", words)
         self._line.append(words)
         self._has_space = text[-1].isspace()
@@ -175,11 +189,10 @@ class _Writer:
         elif name == "a" or name == "/a":
             if _LINK in self._marks:
                 self._finish(_LINK)
-            target = _href(attributes).strip() if name == "a" else ""
-            if target and not target.lower().startswith(_NO_TARGETS):
+            if name == "a" and (target := _target_of(attributes)):
                 self._begin_link(target)
         elif name[0] == "/":
-            if (mark := _MARKS.get(name[1:])) and self._counts[mark]:
+            if (mark := _ENDED_MARKS.get(name)) and self._counts[mark]:
                 self._counts[mark] -= 1
                 if not self._counts[mark]:
                     self._finish(mark)
@@ -231,7 +244,9 @@ class _Writer:
         if self._code is not None:
             self._code.append("\n")
         elif is_rule and not self._flat and self._cell is None:
-            self._end_line()
+            if self._line:
+                self._end_line()
+            self._has_space = False
             self._emit(["---"], "rule")
         elif self._flat or not self._line:
             self._has_space = True
@@ -242,10 +257,7 @@ class _Writer:
     # what is written
 
     def _end_line(self, level: int = 0) -> None:
-        """Ends the open block."""
-        self._has_space = False
-        if not self._line:
-            return
+        """Ends the open line, which there is."""
         if self._marks:
             self._pause()
         text = "".join(self._line).rstrip("\n")
@@ -309,7 +321,8 @@ class _Writer:
     def end(self) -> str:
         while self._nodes:
             self.close()
-        self._end_line()
+        if self._line:
+            self._end_line()
         return "".join(self._out)
 
 
@@ -364,9 +377,18 @@ class _Table:
         return [head, f"|{' --- |' * width}", *others]
 
 
-def _href(attributes: str) -> str:
+def _target_of(attributes: str) -> str:
+    """Where a link leads, if that is written in Markdown."""
+    return _short_target(attributes) if len(attributes) <= _SHORT_CHARS else _target(attributes)
+
+
+def _target(attributes: str) -> str:
     found = _FIRST_HREF.match(attributes)
-    return found[1] if found else attributes_of(attributes).get("href", "")
+    target = (found[1] if found else attributes_of(attributes).get("href", "")).strip()
+    return "" if target.lower().startswith(_NO_TARGETS) else target
+
+
+_short_target = lru_cache(maxsize=8192)(_target)  # a site names most of its targets again and again
 
 
 def _number(text: str | None, default: int) -> int:

@@ -15,6 +15,7 @@ Pure and linear; never raises. Called by `readable`.
 """
 
 import re
+from operator import attrgetter
 
 import msgspec
 
@@ -36,7 +37,8 @@ _IGNORED = frozenset("area base col embed html head img input link meta param so
 _PARTS, _SECTIONS = frozenset(("table",)), frozenset(("thead", "tbody", "tfoot"))
 _TABLE = _PARTS | _SECTIONS | CELLS | {"tr", "caption"}
 # What the start of an element ends: the last of these, unless one of those is nearer.
-_ENDS = {
+_Ends = tuple[frozenset[str], frozenset[str]]
+_ENDS: dict[str, _Ends] = {
     "li": (frozenset(("li",)), frozenset(("ul", "ol", "menu", "dir"))),
     "dt": (frozenset(("dt", "dd")), frozenset(("dl",))),
     "td": (CELLS, _PARTS | {"tr"}),
@@ -161,7 +163,8 @@ class Outline:
         self._open = [self.root]
         self._tables: list[Node] = []
         self._drawings = self._verbatim = self._pres = 0  # open ones: svg; pre and code; pre and listing
-        self._words: list[Node] = []  # left out for a word
+        self._left_out: list[Node] = []  # those that end first come first
+        self._words: list[Node] = []  # those of them that are left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
 
     def _read(self, texts: list[str], tags: list[str], inline: bool) -> None:
@@ -170,7 +173,7 @@ class Outline:
         link, last = _NO_LINK, ""  # the last text
         gap = _NO_GAP
         tokens = iter(zip(texts, [*map(_TAGS.__getitem__, tags), _LAST_TAG], strict=True))
-        for piece, (kind, name, attributes, said, item) in tokens:
+        for piece, (kind, name, attributes, said, ends, item) in tokens:
             if not piece:
                 pass
             elif piece.isspace() and piece.isascii():
@@ -198,6 +201,8 @@ class Outline:
             if kind == _PLAIN_START and not unshown:
                 if opened[-1].tag == "p":
                     self._close()
+                if ends and opened[-1].tag not in ends[1]:
+                    self._close_last(*ends)
                 node = Node(name, attributes, len(items), self._chars, self._linked, self._links)
                 add(node)
                 opened.append(node)
@@ -207,7 +212,7 @@ class Outline:
                 else:
                     self._close_last(frozenset((name,)), frozenset() if name in _TABLE else CELLS)
             elif kind <= _START:
-                self._start(name, attributes, said)
+                self._start(name, attributes, said, ends)
             elif kind <= _LOW:
                 if unshown and self._hides_inline(name, attributes):
                     continue
@@ -247,12 +252,12 @@ class Outline:
             if "canonical" in named.get("rel", "").lower().split():
                 self.canonical = named.get("href", "").strip()
 
-    def _start(self, tag: str, attributes: str, said: int) -> None:
+    def _start(self, tag: str, attributes: str, said: int, ends: _Ends | None) -> None:
         opened, items = self._open, self.items
         if opened[-1].tag == "p" and tag not in _HIDDEN:
             self._close()
-        if tag in _ENDS:
-            self._close_last(*_ENDS[tag])
+        if ends:
+            self._close_last(*ends)
         node = Node(tag, attributes, len(items), self._chars, self._linked, self._links)
         if tag in _JUDGED or self._unshown:
             self._judge_start(node, opened[-1].tag, said)
@@ -304,7 +309,7 @@ class Outline:
         if is_unshown or (tag in _HIDDEN and not (tag == "button" and parent in _BUTTON_HOLDERS)):
             node.left_out = HIDDEN
         elif tag in _LEFT_OUT:
-            node.left_out = RULE
+            self._leave_out(node, RULE)
         elif said:
             self._note_name(node, said)
 
@@ -313,9 +318,13 @@ class Outline:
         if said == _IS_MAIN:
             self.mains.append(node)
         else:
-            node.left_out = said
+            self._leave_out(node, said)
             if said == WORD:
                 self._words.append(node)
+
+    def _leave_out(self, node: Node, why: int) -> None:
+        node.left_out = why
+        self._left_out.append(node)
 
     def _close_last(self, tags: frozenset[str], bounds: frozenset[str]) -> None:
         """Ends the last open block with one of these tags, and what is in it, unless one of the bounds is nearer."""
@@ -347,8 +356,8 @@ class Outline:
             node.chars = self._chars - node.chars
             node.linked = self._linked - node.linked
             node.links = self._links - node.links
-            if not node.left_out and (node.links or tag not in _LINKED) and self._is_left_out(node):
-                node.left_out = RULE
+            if (node.links or tag not in _LINKED) and not node.left_out and self._is_left_out(node):
+                self._leave_out(node, RULE)
                 return
         if self._tables and tag in _TABLE_MAKERS:
             self._judge_cell(node, self._tables[-1])
@@ -375,8 +384,9 @@ class Outline:
         for starts in (self._headings, self._h1s):
             while starts and starts[-1] >= start:
                 starts.pop()
-        self.mains = [each for each in self.mains if each.start < start]
-        self.articles = [each for each in self.articles if each.start < start]
+        for nodes in (self.mains, self.articles, self._left_out, self._lists):
+            while nodes and nodes[-1].start >= start:
+                nodes.pop()
 
     def _judge_cell(self, node: Node, table: Node) -> None:
         """What a block in a table says of the table."""
@@ -424,16 +434,16 @@ class Outline:
                 return runs
         for node in self._lists:
             if node.chars * 4 < text_chars:  # the page is about something else
-                node.left_out = RULE
+                self._leave_out(node, RULE)
         runs = self._runs(root)
         return runs if _has_text(runs, _LITTLE_CHARS) else [self.items]
 
     def _runs(self, root: Node) -> list[list[Item]]:
         runs, start = list[list[Item]](), root.start
-        for item in self.items[root.start : root.end]:
-            if type(item) is Node and item.left_out and item.start >= start and item is not root:
-                runs.append(self.items[start : item.start])
-                start = item.end + 1
+        for node in sorted(self._left_out, key=attrgetter("start")):
+            if node.left_out and start <= node.start < root.end and node is not root:
+                runs.append(self.items[start : node.start])
+                start = node.end + 1
         runs.append(self.items[start : root.end])
         return runs
 
@@ -471,10 +481,10 @@ def _left_out_by_name(tag: str, attributes: str) -> int:
     return _IS_MAIN if role == "main" else 0
 
 
-# What a tag says wherever it stands: its kind, the name of the element, its attributes; of a block what these say; of
-# an inline tag that Markdown writes its item.
-_Tag = tuple[int, str, str, int, tuple[str, str] | None]
-_LAST_TAG: _Tag = (_NOTHING, "", "", 0, None)
+# What a tag says wherever it stands: its kind, the name of the element, its attributes; of a block what these say, and
+# what its start ends; of an inline tag that Markdown writes its item.
+_Tag = tuple[int, str, str, int, _Ends | None, tuple[str, str] | None]
+_LAST_TAG: _Tag = (_NOTHING, "", "", 0, None, None)
 _MOST_TAGS, _SHORT_TAG_CHARS = 16_384, 200
 
 
@@ -487,13 +497,15 @@ class _Tags(dict[str, _Tag]):
         if kind is None:
             name = name.lower()
             kind = _KINDS.get(name, _INLINE_END if name[0] == "/" else _INLINE)
-        said = 0
         if kind == _START:
             said = _left_out_by_name(name, attributes) if attributes and name in _NAMED else 0
-            if not (said or name in _JUDGED or name in _ENDS or attributes.endswith("/")):
+            if not (said or name in _JUDGED or attributes.endswith("/")):
                 kind = _PLAIN_START
-        item = (name, attributes) if name in _WRITTEN else None
-        tag = (kind, name[1:] if kind == _END else name, attributes, said, item)
+            tag: _Tag = (kind, name, attributes, said, _ENDS.get(name), None)
+        elif kind == _END:
+            tag = (kind, name[1:], attributes, 0, None, None)
+        else:
+            tag = (kind, name, attributes, 0, None, (name, attributes) if name in _WRITTEN else None)
         if len(written) <= _SHORT_TAG_CHARS:
             if len(self) >= _MOST_TAGS:
                 self.clear()
