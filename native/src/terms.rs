@@ -150,7 +150,9 @@ impl TermMap {
             let end = terms.out.len() + usize::from(bytes);
             terms.out.extend_from_slice(term); // a fixed size is copied without a call
             terms.out.truncate(end);
-            self.parts.add(if may_be_identifier { identifier } else { 0 });
+            if may_be_identifier && identifier > 0 {
+                self.parts.add(identifier);
+            }
         } else if word.len() >= LONGEST_BYTES {
             terms.out.extend_from_slice(FILLER);
         } else if !self.add_known(hash, may_be_identifier, &mut terms.out) {

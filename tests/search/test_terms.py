@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.search.documents import LANGUAGES, analyser, spaced, terms
+from lycosa.search.documents import LANGUAGES, OTHER, analyser, spaced, terms
 from lycosa.search.identifiers import parts_in
 from lycosa.web.kernel import native
 
@@ -19,6 +19,17 @@ def test_terms_of_a_text_are_those_of_its_tokeniser_in_the_same_places(language:
     kept = [term for term in terms(text, language).split(" ") if term not in ("", ".")]
 
     assert kept == analyser(language).analyze(spaced(text))
+
+
+@pytest.mark.parametrize("language", ["en", OTHER])
+def test_no_term_has_what_must_be_escaped_in_json(language: str) -> None:
+    characters = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    words = (" ".join(characters[at : at + 40]) for at in range(0, len(characters), 40))
+
+    found = {character for text in words for term in analyser(language).analyze(text) for character in term}
+
+    assert not {'"', "\\", *map(chr, range(32))} & found
+    assert {"a", "日"} <= found
 
 
 def test_word_that_is_too_long_keeps_its_place() -> None:

@@ -26,7 +26,7 @@ from lycosa.graph.indexer import CONSUMER, all_pages, replay, slices, stored_lin
 from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmonic, load_ranks, page_graph, save_ranks
 from lycosa.graph.segments import Segment
 from lycosa.records import Family
-from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_page
+from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_head, unpack_page
 from lycosa.web import LinkKind, host_key_of, url_from_key, url_key
 
 MOST_TEXTS = 24  # of one page, the most used first
@@ -64,6 +64,7 @@ class AnchorTexts:
 
     def _counted(self, size: int, page: I64, text: I64) -> list[Anchors]:
         found: list[dict[str, int]] = [{} for _ in range(size)]
+        texts: dict[int, str] = {}  # by numbers: pages of a site use the same words for many others
         totals = np.bincount(page, minlength=size).tolist()
         pairs, counts = np.unique((page << _PAGE_SHIFT) | text, return_counts=True)
         order = np.lexsort((-counts, pairs >> _PAGE_SHIFT))
@@ -72,7 +73,10 @@ class AnchorTexts:
             said = found[at]
             if len(said) >= self._most or (count == 1 and totals[at] > self._few_pages and said):
                 continue
-            if words := " ".join(self._text(number).split()):
+            words = texts.get(number)
+            if words is None:
+                words = texts[number] = " ".join(self._text(number).split())
+            if words:
                 said[words] = said.get(words, 0) + count
         return [sorted(said.items(), key=lambda item: (-item[1], item[0])) for said in found]
 
@@ -250,8 +254,8 @@ def rank_pages(
 def _page_graph(collection: CollectionStore, index: LinkIndex) -> PageGraph:
     """The graph of all pages."""
     state = collection.state
-    rows = (unpack_page(packed) for _, packed in state.walk(Family.PAGE))
-    redirects = np.fromiter((row.file_num for row in rows if 300 <= row.status < 400), dtype=np.uint64)
+    packed = (row for _, row in state.walk(Family.PAGE) if 300 <= unpack_head(row).status < 400)
+    redirects = np.fromiter((unpack_page(row).file_num for row in packed), dtype=np.uint64)
     return page_graph(index, lambda file_nums: _ids_of(state, file_nums), redirects)
 
 

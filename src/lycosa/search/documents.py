@@ -257,8 +257,8 @@ def _page_terms(page: "IndexedPage", language: str) -> _PageTerms:
     known = _term_map(language)
     if known is None:
         return _PageTerms(title, headings, text, parts_in(title, page.url, text))
-    found = _PageTerms(*known.page(title, headings, text, page.url))
-    return found._replace(parts=terms(found.parts, PARTS_LANGUAGE))
+    title, headings, text, parts = known.page(title, headings, text, page.url)
+    return _PageTerms(title, headings, text, terms(parts, PARTS_LANGUAGE))
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
@@ -303,9 +303,6 @@ def page_document(page: IndexedPage, language: str) -> str:
         "cluster": page.cluster,
         "alike": page.alike,
         "speaks": LANGUAGES.index(language),
-        f"title_{language}": texts.title,
-        f"heads_{language}": texts.headings,
-        f"text_{language}": texts.text,
         "url": terms(url_words(page.url), OTHER),
         "kind": KINDS.index(media_kind(page.essence)),
         "host": split_url(page.url).host,
@@ -318,7 +315,12 @@ def page_document(page: IndexedPage, language: str) -> str:
         values["titled"] = xxhash.xxh3_64_intdigest(" ".join(page.title.casefold().split()).encode("utf-8", "replace"))
     if page.canonical:
         values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": text_sketch(page.text)}
-    return _as_json(values)
+    if _term_map(language) is None:
+        found = {"title": texts.title, "heads": texts.headings, "text": texts.text}
+        return _as_json(values | {f"{field}_{language}": text for field, text in found.items()})
+    # In terms there is nothing to escape: to look for it in all of a page takes longer than all else here.
+    written = f'"title_{language}":"{texts.title}","heads_{language}":"{texts.headings}"'
+    return f'{_as_json(values)[:-1]},{written},"text_{language}":"{texts.text}"}}'
 
 
 def _as_json(values: dict[str, Any]) -> str:

@@ -437,7 +437,7 @@ class AnchorUpdater:
                     if anchors:
                         page = indexed_page(number, cluster, members[number].url, members[number].row)
                         named.append(anchor_document(page, LANGUAGES[speaks], anchors, now))
-        self._writer.delete("name", changed)
+        self._writer.delete("name", [number for number in changed if number in words])
         for document in named:
             self._writer.add(document)
         return len(changed)

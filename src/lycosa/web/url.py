@@ -325,9 +325,14 @@ def url_key(href: str) -> bytes:
 def url_from_key(key: bytes) -> str:
     """The URL that `url_key` made this key of."""
     site, _, path = str(key[BUCKET_BYTES:], "ascii").partition("\0")
+    return _origin_of_key(site) + path
+
+
+@lru_cache(CACHED_HOSTS)
+def _origin_of_key(site: str) -> str:
     name, port, scheme = site.rsplit(":", 2)
     port = "" if int(port) == DEFAULT_PORTS[scheme] else f":{port}"
-    return f"{scheme}://{_host_of_key(name)}{port}{path}"
+    return f"{scheme}://{_host_of_key(name)}{port}"
 
 
 def host_key_of(key: bytes) -> bytes:
