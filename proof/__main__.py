@@ -81,17 +81,19 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
     folder = options.out or (report.usual_folder(Path.cwd()) if is_published else None)
     if folder is not None:
         report.check_can_publish(folder)
+    seed, quick, kind = options.seed, options.quick, options.kind
+    former = report.former_tables(folder, experiment.name, kind=kind, seed=seed, quick=quick) if folder else ()
     result = perform(
         experiment,
         view=ProgressSteps(sys.stderr),
-        seed=options.seed,
-        quick=options.quick,
+        seed=seed,
+        quick=quick,
         runs=options.runs,
         only=[name.strip() for name in options.only.split(",") if name.strip()],
-        kind=options.kind,
+        kind=kind,
         minutes=options.minutes,
         site=options.site,
-        former=report.former_tables(folder, experiment.name, seed=options.seed, quick=options.quick) if folder else (),
+        former=former,
     )
     try:
         written = report.publish(result, folder) if folder is not None else []

@@ -83,11 +83,13 @@ def check_can_publish(folder: Path) -> None:
 class _Published(msgspec.Struct):
     """What is read of a result's file."""
 
+    command: str
     tables: tuple[ResultTable, ...]
 
 
-def former_tables(folder: Path, name: str, *, seed: int, quick: bool) -> tuple[ResultTable, ...]:
-    """The tables of the results of this name and seed that stand in the folder; none where there are no such."""
+def former_tables(folder: Path, name: str, *, kind: str, seed: int, quick: bool) -> tuple[ResultTable, ...]:
+    """The tables of the results of this name and seed that stand in the folder; none where there are no such. Those of
+    an experiment are not to be written over by a benchmark of its name."""
     path = folder / f"{_stem(name, seed=seed, quick=quick)}.json"
     try:
         former = msgspec.json.decode(path.read_bytes(), type=_Published)
@@ -95,6 +97,8 @@ def former_tables(folder: Path, name: str, *, seed: int, quick: bool) -> tuple[R
         return ()
     except (OSError, msgspec.DecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}; move it away to begin anew") from error
+    if not former.command.startswith(f"make {kind} "):
+        raise SettingsError(f"{path} has what {former.command} found: name another folder with --out")
     return former.tables
 
 

@@ -48,6 +48,16 @@ def test_publish_of_another_seed_leaves_the_usual_one_alone(tmp_path: Path) -> N
     assert (tmp_path / "too-slow.seed-3.json") in other
 
 
+def test_benchmark_does_not_write_over_the_results_of_an_experiment_of_its_name(tmp_path: Path) -> None:
+    assert report.former_tables(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False) == ()
+    report.publish(result_of(), tmp_path)
+    assert report.former_tables(tmp_path, "too-slow", kind="lab", seed=DEFAULT_SEED, quick=False)
+    with pytest.raises(
+        SettingsError, match=r"too-slow\.json has what make lab NAME=too-slow found: name another folder"
+    ):
+        report.former_tables(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False)
+
+
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_publish_stopped_half_way_leaves_the_old_files_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
