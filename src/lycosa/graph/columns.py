@@ -4,7 +4,7 @@ A link is a pair (target, source) with a sign: plus where a page points there, m
 of a pair alternate, so the number of pages that point to a URL is the sum of its signs, whatever the number of segments
 they are spread over. A newer change of a pair replaces an older one: a pair keeps its first sign if that is minus, and
 its last if that is plus. Anchor texts are interned: each distinct text is kept once and found by its number, the most
-frequent one first. Made by `from_pages` and `join_columns`, written and read by `graph.index`.
+frequent one first. Made by `from_pages` and `join_columns`, written and read by `graph.segments`.
 
 The first part packs arrays of numbers into as few bytes as they need, without a Python loop over the numbers:
 

@@ -1,7 +1,7 @@
 """The stored pages of a collection, one by URL or all of them; and which URL a user means.
 
 The row of a page says most of it; its header fields and its body are read from the archive when they are first asked
-for. Used by `lycosa get` and `lycosa.Collection`.
+for. Used by `lycosa get`, `lycosa.Collection` and exports.
 """
 
 from base64 import b32encode

@@ -4,7 +4,7 @@ The `url` family is the tree already: its keys are host first and sorted, so a d
 and RocksDB stores what neighbours share once; nothing is kept in memory (docs/decisions/0009). `url_tree` counts all
 branches in one walk, with only the open folders and the heaviest closed ones in memory; a folder that holds no more
 than its only folder is not shown for itself, as in any compressed trie. `KnownUrls` is a sorted set of URLs. Reads the
-committed state only. Used by `lycosa tree` and `lycosa.Collection`.
+committed state only. Used by `lycosa tree`, `lycosa.Collection` and the live page.
 """
 
 import heapq

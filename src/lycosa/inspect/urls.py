@@ -3,7 +3,7 @@
 Read from the `url` family in the order of its keys, so that a URL prefix, a host and a domain are ranges. Rows of
 pages, of hosts and of retries and the link index are read beside it, where a column or a filter asks for them.
 Nothing is kept of one piece when the next is read. The states are those that `status` counts: what is queued at a host
-that was given up has failed. Used by `lycosa urls`, `lycosa.Collection` and the table `urls`.
+that was given up has failed. Used by `lycosa urls`, `lycosa.Collection`, the live page and the table `urls`.
 """
 
 from collections.abc import Collection as Names

@@ -2,7 +2,7 @@
 
 A password is never sent before the origin asks for it. Of several schemes the strongest is taken: Digest, by the better
 hash, before Basic. A Digest challenge is answered ahead of time for all further requests, with a count that grows; when
-its nonce is stale, the origin sends another one. Used by `sessions.hook`.
+its nonce is stale, the origin sends another one. Kept by `sessions.credentials`, used by `sessions.hook`.
 """
 
 import hashlib

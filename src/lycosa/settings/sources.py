@@ -2,7 +2,7 @@
 
 A source keeps how its user spells each setting, so that a message about a value names the option, the variable or the
 file it came from. `merge` makes one `CrawlSettings` of several sources; later ones win. Law: what `to_toml` writes,
-`read_file` and `merge` read back equal. Called by the command line and by `lycosa.api`.
+`read_file` and `merge` read back equal. Called by whoever opens a collection, and by the command line.
 """
 
 import os

@@ -1,9 +1,10 @@
 """Archive files that are changed after the fact: records blanked where they are, or moved to files without them.
 
 A record is blanked by a gzip member of the same length, so that everything else stays where it is. A file is rewritten
-by moving what is kept to the end of the archive, in steps: each step appends records and commits them together with
-the rows that name their new places and how far the file is moved; when all of it is, the file goes. Killed at any
-moment, each row names a record that is there, and to do it again goes on from the last step. Used by `lycosa.removal`.
+by moving what is kept to the end of the archive, in steps: each step appends records and commits them together with the
+rows that name their new places and how far the file is moved; when all of it is, the file goes. Killed at any moment,
+each row names a record that is there, and to do it again goes on from the last step. Used by `lycosa.removal`, and for
+revisit records by exports.
 """
 
 import os

@@ -8,7 +8,7 @@ A piece of text or an address is a *skeleton* of words with *slots* for values: 
 times" with the slot "812". A slot whose value differed on two visits, and on at least half of all visits since, is
 volatile and is left out of comparisons. So words are never masked, and neither is a value that changed once: a new
 price is news, a counter is not. A slot is known by its skeleton or, where several pieces share one, by that and its
-neighbour's. Pure. Called by `recrawl.change.verdict`, and by `recrawl.change.diff` to show a difference.
+neighbour's. Pure. Called by `recrawl.change.verdict`; what it learns of a page, its `Masks`, is in the visit row.
 """
 
 import re
