@@ -46,9 +46,9 @@ def user_agent(product: str, *, contact: str = "") -> str:
     return value
 
 
-def request_fields(agent: str, *, accept: str = ACCEPT_PAGES) -> Fields:
+def request_fields(agent: str) -> Fields:
     """The fields that every request carries. They are made once a crawl: equal tuples are cheap to send again."""
-    return (("User-Agent", agent), ("Accept", accept), ("Accept-Encoding", ACCEPT_ENCODING))
+    return (("User-Agent", agent), ("Accept", ACCEPT_PAGES), ("Accept-Encoding", ACCEPT_ENCODING))
 
 
 def is_field_value(value: str) -> bool:

@@ -105,12 +105,12 @@ def _gathered(graph: LinkGraph, gives: F64, chunk_links: int) -> F64:
     return total
 
 
-def harmonic(graph: LinkGraph, *, seed: int = 1, exact: int = HOSTS_EXACT) -> F64:
+def harmonic(graph: LinkGraph, *, exact: int = HOSTS_EXACT) -> F64:
     """The harmonic centrality of each host; with more than `exact` of them estimated from a random sample."""
     size = graph.size
     origins = np.arange(size)
     if size > exact:
-        origins = np.random.default_rng(seed).choice(size, exact, replace=False)
+        origins = np.random.default_rng(1).choice(size, exact, replace=False)
     total = np.zeros(size)
     filled = np.flatnonzero(np.diff(graph.starts))
     edges = graph.starts[:-1][filled]

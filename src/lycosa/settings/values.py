@@ -113,9 +113,9 @@ def seconds(least: float, most: float = MOST_S) -> Callable[[object], float]:
     return read
 
 
-def size(least: int, most: int = MOST) -> Callable[[object], int]:
+def size(least: int) -> Callable[[object], int]:
     """Sizes in bytes: 500000, "500 kB", "2GiB", "1.5MB"."""
-    allowed = f"it must be a size {_range(least, most, 'bytes')}, such as 500000, 500MB or 2GiB"
+    allowed = f"it must be a size {_range(least, MOST, 'bytes')}, such as 500000, 500MB or 2GiB"
 
     def read(value: object) -> int:
         match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -123,7 +123,7 @@ def size(least: int, most: int = MOST) -> Callable[[object], int]:
             number, prefix, binary = match.groups()
             factor = (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
             value = int(number) * factor if number.isdigit() else round(float(number) * factor)
-        return round(_within(_number(value, allowed), least, most, allowed))
+        return round(_within(_number(value, allowed), least, MOST, allowed))
 
     return read
 

@@ -205,9 +205,9 @@ class Topic:
 
     # pages
 
-    def page(self, *, title: str = "", headings: str = "", text: str = "") -> float:
+    def page(self, *, title: str = "", text: str = "") -> float:
         """The relevance of a page, without learning from it."""
-        return self._judge(split_words(f"{title} {headings}"), _sample(text))
+        return self._judge(split_words(title), _sample(text))
 
     def wants(self) -> bool:
         """Whether a page is worth reading just to learn from it. All are at first, later one in `THEN_EVERY`."""
