@@ -205,7 +205,7 @@ class SimHashIndex:
                 hashes = unpacked(newest.read_bytes())
                 self._newest_count = len(hashes)
                 self._newest[: self._newest_count] = hashes
-        except (OSError, ValueError):  # nothing but the thrift of a crawl depends on it
+        except (OSError, ValueError):  # it only saves a crawl some work
             self._segments.clear()
             self._newest_count = 0
             for path in (*paths, newest):
@@ -300,8 +300,8 @@ class KnownTexts:
     """The texts that a crawl knows, whose index is in a folder: of which of them is the text of a page nearly a copy?
 
     The first page with a text stands for all that are near it, and only it is kept. Asked by the trap guard for many
-    pages at once. It serves nothing but the thrift of a crawl: where its disk fails, nothing is known any more, and the
-    crawl goes on.
+    pages at once. It only saves a crawl some work: where its disk fails, nothing is known any more, and the crawl goes
+    on.
     """
 
     def __init__(self, folder: Path) -> None:
