@@ -28,15 +28,6 @@ def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "su
     )
 
 
-def memory_bytes() -> int:
-    """The resident memory of this process."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):  # another system than Linux
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def return_large_blocks() -> None:
     """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
     blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""

@@ -35,7 +35,6 @@ from lycosa.crawl.stats import (
 from lycosa.crawl.timeline import TIMELINE, Sample, load_timeline
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import Frontier, Host, HostPlace, delay_of
-from lycosa.processes import memory_bytes
 from lycosa.records import Failure, Family
 from lycosa.settings import CrawlSettings
 from lycosa.store import Batch
@@ -443,6 +442,15 @@ def slowest(hosts: Sequence[Host]) -> tuple[SlowHost, ...]:
     busy = (h for h in hosts if h.row.requests and h.row.queued and not h.row.gave_up)
     asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in busy]
     return tuple(SlowHost(name, mean_s, queued) for mean_s, name, queued in nlargest(SLOWEST_SHOWN, asked))
+
+
+def memory_bytes() -> int:
+    """The resident memory of this process."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def folder_bytes(folder: Path) -> int:
