@@ -50,6 +50,8 @@ def database_options(*, is_reader: bool, accept_torn_log: bool) -> Options:
     options.create_missing_column_families(not is_reader)
     # A reader must hold every file open: the writer may delete one between two reads.
     options.set_max_open_files(-1 if is_reader else OPEN_FILES)
+    # For a few tables a family, which is all that most states have, it takes longer to start threads than to open them.
+    options.set_max_file_opening_threads(1)
     options.set_max_background_jobs(2)
     options.set_db_write_buffer_size(MEMTABLES_BYTES)
     options.set_max_total_wal_size(WAL_BYTES)
