@@ -48,7 +48,7 @@ from lycosa.store.collection import (
     is_collection,
     is_written,
 )
-from lycosa.store.forgotten import FORGOTTEN_FILE, Forgotten, read_entry, write_forgotten
+from lycosa.store.forgotten import Forgotten, read_entry, write_forgotten
 from lycosa.store.joined import (
     COPIES_FOLDER,
     SHARDED_FILE,
@@ -124,7 +124,7 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
-    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "FORGOTTEN_FILE", "LOG_FILE", "MOVED_RECORD", "REDIRECTS",
+    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "LOG_FILE", "MOVED_RECORD", "REDIRECTS",
     "SELF_CANONICAL", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP", "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch",
     "BucketRow", "CentralStore", "CollectionStore", "Fetched", "Forgotten", "HttpExchange", "JoinedCollection",
     "JoinedState", "LinkRow", "MovedRecord", "OriginalRecord", "PageHead", "PageRow", "PatchBase", "RecordLeftOut",
