@@ -63,17 +63,17 @@ class FollowerProcess:
                             raise
 
     def _follow(self, collection: CollectionStore, indexer: Indexer) -> None:
-        committed = time.monotonic()
+        committed, taken = time.monotonic(), 0
         while not self._is_over:
             collection.state.refresh()
-            indexer.index_feed(goes_on=lambda: self._goes_on(indexer, 0.0))
+            taken += indexer.index_feed(goes_on=lambda: self._goes_on(indexer, 0.0))
             if self._is_over:
                 break
             since_s = time.monotonic() - committed
-            is_calm = indexer.uncommitted <= FEW
+            is_calm = taken <= FEW
             if since_s >= (SOON_S if is_calm else EVERY_S):
                 indexer.commit()
-                committed = time.monotonic()
+                committed, taken = time.monotonic(), 0
                 self._update_anchors_if_due(indexer, is_calm=is_calm)
             if not self._goes_on(indexer, LOOK_S):
                 break

@@ -199,14 +199,9 @@ class Indexer:
                     break
         return pages
 
-    @property
-    def uncommitted(self) -> int:
-        """The number of feed entries that were indexed since the last commit."""
-        return max(0, self._indexed_sequence - self.covered)
-
     def commit(self) -> None:
         """Commits what was indexed."""
-        if self.uncommitted:
+        if self._indexed_sequence > max(0, self.covered):
             self._commit(self._indexed_sequence)
 
     def build(self) -> int:
