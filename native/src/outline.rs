@@ -433,8 +433,9 @@ impl<'a> Outline<'a> {
             }
             if node.left_out == LeftOut::Hidden {
                 self.items.truncate(node.place.0);
-                self.mains.retain(|&each| each < number);
-                self.articles.retain(|&each| each < number);
+                for nodes in [&mut self.mains, &mut self.articles] {
+                    nodes.truncate(nodes.partition_point(|&each| each < number)); // they are in order
+                }
                 continue;
             }
             node.place.1 = self.items.len();

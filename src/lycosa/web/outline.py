@@ -198,22 +198,7 @@ class Outline:
                             self._linked += len(words)
                     last = text
                     add(text)
-            if kind == _PLAIN_START and not unshown:
-                if opened[-1].tag == "p":
-                    self._close()
-                if ends and opened[-1].tag not in ends[1]:
-                    self._close_last(*ends)
-                node = Node(name, attributes, len(items), self._chars, self._linked, self._links)
-                add(node)
-                opened.append(node)
-            elif kind == _END:
-                if opened[-1].tag == name:  # as nearly always
-                    self._close()
-                else:
-                    self._close_last(frozenset((name,)), frozenset() if name in _TABLE else CELLS)
-            elif kind <= _START:
-                self._start(name, attributes, said, ends)
-            elif kind <= _LOW:
+            if _INLINE <= kind <= _LOW:
                 if unshown and self._hides_inline(name, attributes):
                     continue
                 if kind <= _CODE_START:
@@ -232,6 +217,21 @@ class Outline:
                     gap = gap or _TOUCHES
                 if inline and item:
                     add(item)
+            elif kind == _PLAIN_START and not unshown:
+                if opened[-1].tag == "p":
+                    self._close()
+                if ends and opened[-1].tag not in ends[1]:
+                    self._close_last(*ends)
+                node = Node(name, attributes, len(items), self._chars, self._linked, self._links)
+                add(node)
+                opened.append(node)
+            elif kind == _END:
+                if opened[-1].tag == name:  # as nearly always
+                    self._close()
+                else:
+                    self._close_last(frozenset((name,)), frozenset() if name in _TABLE else CELLS)
+            elif kind <= _START:
+                self._start(name, attributes, said, ends)
             elif kind == _BREAK_TAG:
                 add(RULER if name == "hr" else BREAK)
             elif kind == _RAW:
@@ -247,7 +247,7 @@ class Outline:
         """Notes the base and the canonical URL, the first of each."""
         if name == "base" and not self.base_href:
             self.base_href = attributes_of(attributes).get("href", "")
-        elif name == "link" and not self.canonical:
+        elif name == "link" and not self.canonical and ("canonical" in attributes.lower() or "&" in attributes):
             named = attributes_of(attributes)
             if "canonical" in named.get("rel", "").lower().split():
                 self.canonical = named.get("href", "").strip()
@@ -345,11 +345,11 @@ class Outline:
         """Ends the last open block."""
         items, node = self.items, self._open.pop()
         tag = node.tag
-        if tag in _JUDGED:
+        if tag in _JUDGED or self._unshown:
             self._note_end(node)
-        if node.left_out == HIDDEN:
-            self._forget(node)
-            return
+            if node.left_out == HIDDEN:
+                self._forget(node)
+                return
         node.end = len(items)
         items.append(None)
         if tag in _COUNTED:
@@ -473,8 +473,8 @@ def _left_out_by_name(tag: str, attributes: str) -> int:
         return RULE
     if "hidden" in named or _UNSEEN.search(named.get("style", "").lower()):
         return WORD
-    words, ids = _WORD.findall(named.get("class", "")), _WORD.findall(named.get("id", ""))
-    if tag != "section" and len(ids) <= _MOST_ID_WORDS and "section" not in words:
+    words = _WORD.findall(named.get("class", ""))
+    if tag != "section" and "section" not in words and len(ids := _WORD.findall(named.get("id", ""))) <= _MOST_ID_WORDS:
         words += ids
     if any(word.lower() in _WORDS for word in words):
         return WORD
