@@ -100,9 +100,10 @@ def arm(point: str, nth: int) -> None:
         left[0] -= 1
         if left[0]:
             return act(*args, **named)
-        if point == "warc-torn":  # half of the bytes get there
-            writer, data = args
-            act(writer, data[: len(data) // 2])
+        if point == "warc-torn":  # half of the members get there, and half of the next one
+            writer, members = args
+            torn = len(members) // 2
+            act(writer, [*members[:torn], members[torn][: len(members[torn]) // 2]])
         elif not place.is_before:
             act(*args, **named)
         if point == "state-compaction":

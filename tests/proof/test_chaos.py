@@ -1,5 +1,6 @@
 """The campaign of kills: a short one holds, and the judge from outside sees what it is there to see."""
 
+import gzip
 import io
 from pathlib import Path
 
@@ -9,9 +10,12 @@ from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.simweb import LoggedRequest
 from lycosa.store import Batch, CollectionStore
+from lycosa.store.warc_file import WarcWriter
+from lycosa.store.warc_read import intact_length
 from proof.bench import chaos
 from proof.bench.chaos import Acknowledged, RoundResult, damaged_records, unexplained_refetches
 from proof.experiment import perform
+from proof.ground import mortal
 from proof.ground.ledger import Ledger
 from proof.progress import ProgressSteps
 from tests.crawl.small_site import FIRST, crawl_site, links
@@ -27,6 +31,29 @@ def test_short_campaign_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     result = perform(chaos.EXPERIMENT, seed=3, quick=True, runs=5, **words)  # type: ignore[arg-type]
     assert result.held, result.verdicts
     assert result.findings.figures["kills"].value >= 5
+
+
+class InterruptedProcess(Exception):
+    """In place of SIGKILL."""
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+@pytest.mark.parametrize("nth", [1, 2])
+def test_torn_write_ends_within_a_gzip_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int, count: int
+) -> None:
+    def die() -> None:
+        raise InterruptedProcess
+
+    monkeypatch.setattr(WarcWriter, "_write", WarcWriter._write)  # so that it is there again after the test
+    monkeypatch.setattr(mortal, "die", die)
+    mortal.arm("warc-torn", nth)
+    writer = WarcWriter(tmp_path, info={})
+    with pytest.raises(InterruptedProcess):
+        writer.append([gzip.compress(bytes(1_000))] * count)
+    whole, size = intact_length(writer.path(1)), writer.path(1).stat().st_size
+    assert bool(whole) == (nth > 1)  # the first write is that of the file's own record
+    assert size > whole
 
 
 def entry(path: str, start: float, end: float) -> LoggedRequest:
