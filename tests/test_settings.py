@@ -14,7 +14,7 @@ from lycosa.fetch.downloader import TransferLimits
 from lycosa.mapping.mapper import parse_server
 from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS
-from lycosa.settings.sources import reference
+from lycosa.settings.sources import reference, settings_of_folder
 from lycosa.settings.values import PRIVATE_NETWORKS
 from lycosa.web.scope import ScopeKind, UrlLimits
 from lycosa.web.url import parse_url
@@ -305,6 +305,15 @@ def test_defaults_are_those_of_the_rooms_that_use_them() -> None:
 def test_settings_of_a_version_before_are_read_without_those_that_became_constants(tmp_path: Path) -> None:
     lines = [to_toml(CrawlSettings(pages=3)), *(f"{name} = 7" for name in RETIRED)]
     assert merge(read_file(written(tmp_path, "\n".join(lines)))) == CrawlSettings(pages=3)
+
+
+def test_saved_contact_that_earlier_versions_took_with_a_password_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "lycosa.toml").write_text('pages = 3\ncontact = "https://a:pw@example.org/"\n')
+    saved = settings_of_folder(tmp_path)
+    assert saved is not None
+    assert merge(saved) == CrawlSettings(pages=3)
+    (tmp_path / "lycosa.toml").write_text('contact = "https://example.org/bot"\n')
+    assert (saved := settings_of_folder(tmp_path)) and merge(saved).contact == "https://example.org/bot"
 
 
 def test_reference_page_is_current() -> None:

@@ -63,6 +63,13 @@ def test_create_in_a_folder_of_something_else_is_refused_and_nothing_touched(tmp
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(names, "mine")
 
 
+@pytest.mark.parametrize("name", [".lycosa.format.new", "lycosa.format.new"])
+def test_create_goes_on_where_it_was_killed_by_this_version_or_the_one_before(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("lycosa coll")
+    CollectionStore.create(tmp_path).close()
+    CollectionStore.open(tmp_path).close()
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_open_where_none_is_says_so_and_makes_nothing(tmp_path: Path, read_only: bool) -> None:
     with pytest.raises(SettingsError, match="there is no collection"):

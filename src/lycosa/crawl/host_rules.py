@@ -237,7 +237,7 @@ class HostRules(FrontierHook):
             self._addresses.forget(lease.host)
         is_first = not shard.counters.has_answer
         is_outage = self._addresses.outage.explains(response.failure, shard.now(), is_first=is_first)
-        shard.frontier.host_control.robots_failed(host, shard.now(), counts=not (is_outage or response.was_held))
+        shard.frontier.host_control.robots_failed(host, shard.now(), counts=not is_outage)
         name = str(response.failure or response.status)
         rule = retry_rule(response.failure, response.status, is_first=is_first)
         wait_s = retry_wait(rule, max(host.row.robots_tries, 1), random=shard.roll()) if rule else None

@@ -193,10 +193,10 @@ class PageVerdict(NamedTuple):
 
 class PreparedPage(msgspec.Struct):
     """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
-    `content` digests the main content, where no body is kept that it
-    could be made from; `records` are those of the exchange, where they are made already. `is_cut`: not all of it was
-    analysed, or not all of its links are here. `verdict` is that of the pipelines, once they have seen it. `packed` is
-    what a body that is not held is decoded from again: the answer, the cap, and the size that it then has."""
+    `content` digests the main content, where no body is kept that it could be made from; `records` are those of the
+    exchange, where they are made already. `is_cut`: not all of it was analysed, or not all of its links are here.
+    `verdict` is that of the pipelines, once they have seen it. `packed` is what a body that is not held is decoded from
+    again: the answer, the cap, and the size that it then has."""
 
     held_body: bytes
     fingerprint: int

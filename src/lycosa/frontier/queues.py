@@ -2,8 +2,8 @@
 
 Every change of a URL is one write to the open batch, one to its host's lanes and one to the counts. All three are made
 here, so that disk, memory and counts agree. Reads see the committed rows and, over them, what the open batch holds.
-Knows nothing of slots and turns: `Frontier` decides, this writes it down. Called in
-this room only, but for `rows_of` and `credit`.
+Knows nothing of slots and turns: `Frontier` decides, this writes it down. Called in this room only, but for `rows_of`
+and `credit`.
 """
 
 import random

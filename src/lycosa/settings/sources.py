@@ -18,7 +18,7 @@ from lycosa.files import replace_file
 from lycosa.records import FieldRule
 from lycosa.settings.fields import field_table, read_field
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS, CrawlSettings, nearest, read_values
-from lycosa.settings.values import NONE, InvalidValue, SettingTable
+from lycosa.settings.values import NONE, InvalidValue, SettingTable, has_userinfo
 
 PREFIX = "LYCOSA_"
 SETTINGS_FILE = "lycosa.toml"  # in the folder of a collection
@@ -80,7 +80,13 @@ def has_settings(folder: Path) -> bool:
 
 def settings_of_folder(folder: Path) -> SettingsSource | None:
     """The settings of the collection in a folder; None where there is none yet."""
-    return read_file(folder / SETTINGS_FILE) if has_settings(folder) else None
+    if not has_settings(folder):
+        return None
+    saved = read_file(folder / SETTINGS_FILE)
+    contact = saved.values.get("contact")
+    if isinstance(contact, str) and has_userinfo(contact):  # earlier versions took it, and sent it to every host
+        return saved._replace(values={name: value for name, value in saved.values.items() if name != "contact"})
+    return saved
 
 
 def save_settings(folder: Path, settings: CrawlSettings) -> None:

@@ -375,9 +375,14 @@ def contact(value: object) -> str:
     """A web or e-mail address that fits into a header."""
     if not isinstance(value, str) or not _CONTACT.fullmatch(value):
         raise InvalidValue("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
-    if _USERINFO.match(value):
+    if has_userinfo(value):
         raise InvalidValue("it must not hold a user name or password, since every host is sent it")
     return value
+
+
+def has_userinfo(value: str) -> bool:
+    """Whether a web address names a user or a password."""
+    return _USERINFO.match(value) is not None
 
 
 def bot_agent(value: object) -> str:

@@ -53,6 +53,7 @@ LOG_FILE = "log.jsonl"
 _STATE, _WARC = "state", "warc"
 # What an unfinished creation can have left; anything else in a folder without a marker is not ours to touch.
 _OURS = {_LOCK, _STATE, _WARC, _SETTINGS, LOG_FILE, f".{_MARKER}.new", f".{_SETTINGS}.new"}
+_OURS |= {f"{_MARKER}.new", f"{_SETTINGS}.new"}  # as earlier versions called them
 _MARKER_WORDS = "lycosa collection, format "
 
 _FORMAT_KEY = b"format"
