@@ -65,6 +65,7 @@ def test_create_in_a_folder_of_something_else_is_refused_and_nothing_touched(tmp
 
 @pytest.mark.parametrize("name", [".lycosa.format.new", "lycosa.format.new"])
 def test_create_goes_on_where_it_was_killed_by_this_version_or_the_one_before(tmp_path: Path, name: str) -> None:
+    (tmp_path / "lycosa.lock").touch()
     (tmp_path / name).write_text("lycosa coll")
     CollectionStore.create(tmp_path).close()
     CollectionStore.open(tmp_path).close()
