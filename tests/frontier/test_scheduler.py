@@ -4,6 +4,7 @@ from frontier_world import TOMORROW, World
 from test_policies import Ladder, drained, urls_of
 
 from lycosa.frontier.host_cache import MemoryLimits
+from lycosa.frontier.hosts import HostPlace
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import PLAIN, Policy
 from lycosa.frontier.politeness import HostGroup, Politeness
@@ -117,6 +118,27 @@ def test_retry_that_is_not_committed_yet_is_not_overtaken() -> None:
     world.frontier.outcomes.release(first, world.now, world.now)
     world.now += 3.0
     assert {lease.url for lease in drained(world)} == {first.url, second.url}
+
+
+def test_host_whose_last_retry_is_done_waits_for_what_is_due_later() -> None:
+    world = World(Politeness(delay_s=0.0, per_ip=9, robots=False))
+    world.admit(urls_of("a.example/1", "a.example/2"))
+    failed = given(world)
+    world.frontier.outcomes.retry(failed, due_unix=world.now + 5, due=world.now + 5, failed="reset")
+    world.frontier.outcomes.release(failed, world.now, world.now)
+    slowed = given(world)
+    world.frontier.outcomes.retry(slowed, due_unix=world.now + 60, due=world.now + 60)
+    world.frontier.outcomes.release(slowed, world.now, world.now)
+    world.now += 6.0
+
+    again = given(world)
+    assert again.url == failed.url
+    end(world, again)
+    assert again.host.place is HostPlace.WAITING  # it was ready for ever, and nobody else had a turn
+    assert drained(world) == []
+
+    world.now += 55.0
+    assert [lease.url for lease in drained(world)] == [slowed.url]
 
 
 def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:

@@ -304,6 +304,8 @@ class Queues:
             host.row.late -= entry.is_late
         elif lane == RETRY_LANE:
             host.row.retries -= 1
+            if not host.row.retries:  # nobody looks into an empty lane, and its time would have come for ever
+                host.retries.at = NEVER
 
     def give_up(self, host: Host, reason: str) -> None:
         """Let the URLs of a host fail with it. There may be a million of them, so their rows stay (decision 3)."""
