@@ -16,7 +16,7 @@ import random
 import signal
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -56,8 +56,22 @@ _ATTRIBUTES = (
 _TEXTS = (
     "word", " two  words ", "\n", ".", "(", "&amp;", "&nbsp;", "&lt;x", "\0", "\r\n", "ü–", "<", "</", "<!-- c -->",
     "<!--", "-->", "<![CDATA[x]]>", "<?x?>", "</>", "<!doctype html>", "&#0;", "&notin;", "\x0c", "\u3000", "]]>",
-    "<!-->", "&ngt", "\ufeff",
+    "<!-->", "&ngt", "\ufeff", "\u0130", "\u0131", "\u017f", "\u212a", "Σ",
 )  # fmt: skip
+
+
+# Letters that are i, s, k in another case to Unicode; names in HTML know those of ASCII only.
+_OTHER_CASES = {"i": "\u0130\u0131", "s": "\u017f", "k": "\u212a"}
+
+
+def _name(chance: random.Random, names: Sequence[str]) -> str:
+    """The name of an element, sometimes in large letters, sometimes in letters that are none of it."""
+    name, kind = chance.choice(names), chance.random()
+    if kind < 0.95:
+        return name
+    if kind < 0.98:
+        return name.upper()
+    return name[0] + "".join(chance.choice(_OTHER_CASES.get(letter, letter)) for letter in name[1:])
 
 
 def mutation(chance: random.Random) -> bytes:
@@ -67,14 +81,18 @@ def mutation(chance: random.Random) -> bytes:
     for _ in range(chance.randint(1, 40)):
         kind = chance.random()
         if kind < 0.38:
-            name = chance.choice(names) if chance.random() < 0.95 else chance.choice(names).upper()
-            parts += ["<", name, *(chance.choice(_ATTRIBUTES) for _ in range(chance.choice((0, 0, 1, 1, 2)))), ">"]
+            parts += [
+                "<",
+                _name(chance, names),
+                *(chance.choice(_ATTRIBUTES) for _ in range(chance.choice((0, 0, 1, 1, 2)))),
+                ">",
+            ]
         elif kind < 0.65:
-            parts += ["</", chance.choice(names), ">"]
+            parts += ["</", _name(chance, names), ">"]
         elif kind < 0.75:
             parts += [
                 "<",
-                chance.choice(_VOID),
+                _name(chance, _VOID),
                 *(chance.choice(_ATTRIBUTES) for _ in range(chance.randint(0, 3))),
                 ">",
             ]

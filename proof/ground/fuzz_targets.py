@@ -327,7 +327,7 @@ _HTML_WORDS = tuple(
     b"<div> <p> </p> <a href=x> <script> </script> <!-- --> <![CDATA[ ]]> <svg> <math> <templa"
     b"te> <table> <tr> <td> <select> &amp; "
     b"&#x110000; &notin <b> <i> <style> <title> <textarea> <frameset> <meta charset=utf-16> <m"
-    b"eta charset=x> <base href=//> <plaintext>".split()
+    b"eta charset=x> <base href=//> <plaintext> \xc4\xb0 \xc4\xb1 \xc5\xbf \xe2\x84\xaa".split()
 )
 _CSS_WORDS = tuple(
     b"url( @import \" ' ) /* */ \\ \\41 ; @namespace style= srcset= 2x, ( <style> </style> <svg> href= http://[ "

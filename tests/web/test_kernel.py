@@ -142,6 +142,14 @@ def test_words_that_are_read_together_are_those_that_are_read_one_by_one(monkeyp
 
 
 @needs_kernel
+@pytest.mark.parametrize(
+    "html", ["<meta name=x content='\u0131ndex'>", "<meta name=x content='no\u212a'>", "<p><bΣ>x", "<tΣ><t\u0130>"]
+)
+def test_kernel_and_twin_know_the_cases_of_the_same_letters(html: str) -> None:
+    assert difference(document_of(html.encode())) == {}
+
+
+@needs_kernel
 def test_title_that_begins_first_is_the_title_though_a_hidden_one_in_it_ends_before_it() -> None:
     page = b"<math><title>outer<script><title>inner"
     assert html.analyse_html(document_of(page)).title == "outer"

@@ -17,6 +17,8 @@ ODD = {
     "<!-->z": (["", "z"], [""]),
     "<script>a<b && c>d</script>z": (["", "a<b && c>d", "z"], ["script", "/script"]),
     "<title><b></title >z": (["", "<b>", "z"], ["title", "/title"]),
+    "<title>a</t\u0130tle>b": (["", "a</t\u0130tle>b"], ["title"]),
+    "<p>x</p><iframe>x</\u0130frame>": (["", "x", "", "x</\u0130frame>"], ["p", "/p", "iframe"]),
     "<title>a</titles>": (["", "a</titles>"], ["title"]),
     'x<a title="y>z': (["x"], []),
     "x<!-- y>z": (["x", ""], [""]),

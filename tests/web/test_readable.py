@@ -133,7 +133,8 @@ MARKUP = [
     "</noscript>", "<section role=contentinfo>", "</section>", "<form>", "</form>", "<select><option>", "</select>",
     "<pre>", "</pre>", "<table>", "</table>", "<tr>", "<td>", "<th colspan=2>", "<td rowspan=2>", "<ol start=3>",
     "</ol>", "<blockquote>", "</blockquote>", "<code class='language-c'>", "</code>", "<b>", "</b>", "<hr>", "\n",
-    "<title>t</title>", "<article>", "</article>", "<div role=main>", "<div hidden>", "<div data-nosnippet>", "<svg/>",
+    "<title>t</title>", "<title>", "</t\u0130tle>", "<iframe>", "</\u0130frame>", "<bloc\u212aquote>",
+    "<article>", "</article>", "<div role=main>", "<div hidden>", "<div data-nosnippet>", "<svg/>",
     "<b data-nosnippet>",
     "<template>", "</template>", "# 1. [_x_](y) `z` &amp;lt; | ```\n", "&#13;&nbsp;", "\r\n", "<", "</", "¶", FILLER,
 ]  # fmt: skip
@@ -175,6 +176,24 @@ def test_white_space_behind_a_block_counts_where_no_block_follows() -> None:
 
 def test_ends_of_code_that_close_nothing_leave_the_code_around_them_as_it_is() -> None:
     assert read("<main><pre></code></pre><pre><pre>word</code><b>more").text == "wordmore"
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<p>x</p><title>a</t\u0130tle><p>b</p>", "x"),  # the title does not end
+        ("<p>y</p><iframe>x</\u0130frame>", "y"),
+        ("<t\u0131tle>a</title>b", "ab"),
+        ("<noframe\u017f>a</noframes>b", "ab"),
+        ("<bloc\u212aquote>x", "x"),
+        ("<p>x<a \u212a=1 k=2 href=/b>y</a>", "x[y](https://a.example/b)"),
+    ],
+)
+def test_names_that_differ_from_those_of_html_by_a_letter_of_unicode_are_other_names(html: str, markdown: str) -> None:
+    found = main_text(document(html), wants_markdown=True)
+
+    assert found == by_twin(html, wants_markdown=True)
+    assert found.markdown == markdown
 
 
 def test_headers_and_footers_of_docbook_are_navigation() -> None:

@@ -55,7 +55,7 @@ HIDDEN = frozenset(("script", "style", "noscript", "iframe", "noembed", "noframe
 _DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circle", "rect", "line", "polygon"))
 
 # What is said to one robot, in a meta element with its name; whether it is ours, `robots_directives` knows.
-_AIMED = re.compile(r"\s*+(?:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)", re.IGNORECASE)
+_AIMED = re.compile(r"\s*+(?ai:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)")
 _AIMED_CHARS = 200
 
 # So many elements may be looked at when the words of each anchor and heading are read by themselves; it takes some 20
@@ -109,7 +109,8 @@ def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
 
 def structure_of_names(names: Sequence[str]) -> tuple[str, str]:
     """The structure strings of a list of tag names, none of them empty."""
-    return "".join(map(itemgetter(0), names)).lower(), "".join(map(itemgetter(-1), names)).lower()
+    first, last = "".join(map(itemgetter(0), names)), "".join(map(itemgetter(-1), names))
+    return first.lower(), last.replace("Σ", "σ").lower()  # each by itself: at the end of a word it would be another one
 
 
 class _Words:

@@ -41,7 +41,7 @@ _MOST_ROWS = 1_000  # that a cell spans
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
 # Blocks that are written as something; the others only begin and end lines. `thead` is looked for by the rows in it.
 _WRITTEN_BLOCKS = HEADINGS | VERBATIM | CELLS | _LISTS | {"table", "tr", "li", "blockquote"}
-_FIRST_HREF = re.compile(r'[\t\n ]*href="([^"&]*)"', re.IGNORECASE)  # as nearly all links have it
+_FIRST_HREF = re.compile(r'[\t\n ]*href="([^"&]*)"', re.ASCII | re.IGNORECASE)  # as nearly all links have it
 _SHORT_CHARS = 200
 _NO_TARGETS = ("#", "javascript:", "data:")
 

@@ -23,14 +23,14 @@ _ATTRIBUTES = re.compile(_ATTRIBUTE % (("",) * 4))
 _PLAIN_REST = rf"[^\"'<>=]*+(?:(?<![{_SPACE}/\"])=\"[^\"<>]*+\"[^\"'<>=]*+)*+"
 _REST = rf"(?:{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+"
 RAW_TEXT = frozenset("script style title textarea iframe noembed noframes xmp".split())  # what is in these is no markup
-_RAW = rf"(?i:{'|'.join(sorted(RAW_TEXT))})(?![^{_SPACE}/>])"
+_RAW = rf"(?ai:{'|'.join(sorted(RAW_TEXT))})(?![^{_SPACE}/>])"
 
 _TAG = re.compile(f"<({_NAME})({_PLAIN_REST}|{_REST})")
 _NO_TAG = re.compile("<(?:!(?!--).*|[?].*|/(?![a-zA-Z]).*|!--(?:-?|.*--!?))", re.DOTALL)
 _ODD = re.compile(
     rf"<(?:(?![a-zA-Z/!?])(?:<(?![a-zA-Z/!?]))*+"
     rf"|(?!(?!{_RAW})/?[a-zA-Z][^{_SPACE}/<>]*+{_PLAIN_REST}>)"
-    rf"(?:(?={_RAW})({_NAME}){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
+    rf"(?:(?={_RAW})({_NAME}){_REST}>([^<]*+(?:<(?!/(?ai:\1)[{_SPACE}/>])[^<]*+)*+)"
     rf"|({_NAME}{_REST})>"
     rf"|(!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:>|[^a-zA-Z>][^>]*+>?))"
     rf"|/?[a-zA-Z].*|))",
@@ -96,9 +96,15 @@ def _marked(text: str) -> str:
 def attributes_of(attributes: str) -> dict[str, str]:
     """The attributes of a tag by their names; the first of a name counts."""
     found: dict[str, str] = {}
+    lower = str.lower if attributes.isascii() else ascii_lower
     for name, double, single, plain in _ATTRIBUTES.findall(attributes):
-        found.setdefault(name.lower(), resolve(double or single or plain, in_attribute=True))
+        found.setdefault(lower(name), resolve(double or single or plain, in_attribute=True))
     return found
+
+
+def ascii_lower(name: str) -> str:
+    """A name in small letters, as HTML compares them: with `str.lower` the Kelvin sign is a k."""
+    return name.lower() if name.isascii() else name.encode().lower().decode()
 
 
 def clean(body: bytes) -> str:

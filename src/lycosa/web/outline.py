@@ -19,7 +19,16 @@ from operator import attrgetter
 
 import msgspec
 
-from lycosa.web.markup import RAW_TEXT, OddMarkup, attributes_of, resolve, split_markup, split_odd_markup, split_tag
+from lycosa.web.markup import (
+    RAW_TEXT,
+    OddMarkup,
+    ascii_lower,
+    attributes_of,
+    resolve,
+    split_markup,
+    split_odd_markup,
+    split_tag,
+)
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 CELLS = frozenset(("td", "th"))
@@ -144,10 +153,10 @@ class Outline:
         self._unshown, self._is_xml = unshown, is_xml
         try:
             self._begin()
-            self._read(*split_markup(html), inline)
+            self._read(*split_markup(html), inline, may_be_odd=True)
         except OddMarkup:
             self._begin()
-            self._read(*split_odd_markup(html), inline)
+            self._read(*split_odd_markup(html), inline, may_be_odd=False)
         self._close_to(1)
         self.root.end, self.root.chars, self.root.linked = len(self.items), self._chars, self._linked
 
@@ -167,7 +176,7 @@ class Outline:
         self._words: list[Node] = []  # those of them that are left out for a word
         self._lists: list[Node] = []  # long, and nearly all links
 
-    def _read(self, texts: list[str], tags: list[str], inline: bool) -> None:
+    def _read(self, texts: list[str], tags: list[str], inline: bool, *, may_be_odd: bool) -> None:
         opened, items, unshown = self._open, self.items, self._unshown
         add = items.append
         link, last = _NO_LINK, ""  # the last text
@@ -236,7 +245,7 @@ class Outline:
                 add(RULER if name == "hr" else BREAK)
             elif kind == _RAW:
                 content, end = next(tokens)
-                if end[1] != f"/{name}" and end is not _LAST_TAG:
+                if may_be_odd and end[1] != f"/{name}" and end is not _LAST_TAG:
                     raise OddMarkup
                 if name == "title" and content and not self.title and not self._drawings:
                     self.title = " ".join(resolve(content).split())
@@ -495,7 +504,7 @@ class _Tags(dict[str, _Tag]):
         name, attributes = split_tag(written)
         kind = _KINDS.get(name)
         if kind is None:
-            name = name.lower()
+            name = ascii_lower(name)
             kind = _KINDS.get(name, _INLINE_END if name[0] == "/" else _INLINE)
         if kind == _START:
             said = _left_out_by_name(name, attributes) if attributes and name in _NAMED else 0
