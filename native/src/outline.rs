@@ -434,7 +434,8 @@ impl<'a> Outline<'a> {
             if node.left_out == LeftOut::Hidden {
                 self.items.truncate(node.place.0);
                 for nodes in [&mut self.mains, &mut self.articles] {
-                    nodes.truncate(nodes.partition_point(|&each| each < number)); // they are in order
+                    nodes.truncate(nodes.partition_point(|&each| each < number));
+                    // they are in order
                 }
                 continue;
             }

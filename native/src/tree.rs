@@ -115,6 +115,11 @@ impl Tree {
         self.top().map_or(0, |open| open.tag)
     }
 
+    /// The same by its name, foreign or not.
+    fn top_name(&self) -> Tag {
+        self.top().filter(|open| (open.key as usize) < KNOWN).map_or(0, |open| open.key as Tag)
+    }
+
     fn key_of(&mut self, tag: Tag, name: &[u8]) -> u32 {
         self.known_key(tag, name).unwrap_or_else(|| {
             let key = self.positions.len() as u32;
@@ -265,8 +270,9 @@ impl Tree {
         }
     }
 
+    /// Also of foreign elements of these names, where the standard means those of HTML only: lexbor does.
     fn implied_end_tags(&mut self, except: Tag) {
-        while flags(self.top_tag()) & IMPLIED_END != 0 && self.top_tag() != except {
+        while self.top_name() != except && flags(self.top_name()) & IMPLIED_END != 0 {
             self.pop();
         }
     }
@@ -279,7 +285,7 @@ impl Tree {
 
     fn insert_in(&mut self, token: &StartTag, space: Space) {
         let key = self.key_of(token.tag, token.name);
-        let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
+        let parent_draws = flags(self.top_name()) & DRAWING != 0;
         let capture = self.page.element(token, parent_draws);
         if token.tag == MAIN {
             self.page.main_starts(self.stack.len());

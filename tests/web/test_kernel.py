@@ -150,6 +150,13 @@ def test_kernel_and_twin_know_the_cases_of_the_same_letters(html: str) -> None:
 
 
 @needs_kernel
+@pytest.mark.parametrize("name", ["rt", "rp", "rb", "rtc", "option", "optgroup"])
+def test_end_of_a_form_ends_foreign_elements_in_it_that_have_the_names_of_elements_that_it_ends(name: str) -> None:
+    for page in (f"<form><math><{name}>t</form>u", f"<form><svg><x><{name}><{name}>t<b></form>u"):
+        assert difference(document_of(page.encode())) == {}
+
+
+@needs_kernel
 def test_title_that_begins_first_is_the_title_though_a_hidden_one_in_it_ends_before_it() -> None:
     page = b"<math><title>outer<script><title>inner"
     assert html.analyse_html(document_of(page)).title == "outer"
