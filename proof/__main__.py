@@ -13,7 +13,7 @@ import msgspec
 
 from lycosa.errors import LycosaError
 from proof import pages, registry, report
-from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, as_json, perform
+from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, as_json, extent_of, perform
 from proof.progress import ProgressSteps
 
 BAR_NOT_HELD = 3
@@ -82,18 +82,28 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
     if folder is not None:
         report.check_can_publish(folder)
     seed, quick, kind = options.seed, options.quick, options.kind
-    former = report.former_tables(folder, experiment.name, kind=kind, seed=seed, quick=quick) if folder else ()
+    former = report.published(folder, experiment.name, kind=kind, seed=seed, quick=quick) if folder else None
+    only = [name.strip() for name in options.only.split(",") if name.strip()]
+    if former is not None and not quick and not experiment.adds_up:
+        extent = extent_of(experiment, runs=options.runs, minutes=options.minutes, only=only)
+        if extent.is_less_than(former.extent(experiment)):
+            print(
+                f"{folder} keeps what {former.command} found, which measured more: what is found now is only shown, "
+                "unless another folder is named with --out",
+                file=sys.stderr,
+            )
+            folder = None
     result = perform(
         experiment,
         view=ProgressSteps(sys.stderr),
         seed=seed,
         quick=quick,
         runs=options.runs,
-        only=[name.strip() for name in options.only.split(",") if name.strip()],
+        only=only,
         kind=kind,
         minutes=options.minutes,
         site=options.site,
-        former=former,
+        former=former.tables if former is not None else (),
     )
     try:
         written = report.publish(result, folder) if folder is not None else []

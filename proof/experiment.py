@@ -77,8 +77,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """One question and its answer's limits.
 
     `claim_id` names the claim that it checks, a paper's (P4) or our own; a benchmark may have none. `papers` sets its
-    figures beside those of papers, for docs/papers.md. `runs` is how often it repeats what it measures, `choices` are
-    the parts of it that can be run alone (`--only`).
+    figures beside those of papers, for docs/papers.md. `runs` is how often it repeats what it measures, `minutes` how
+    long a campaign takes, and `choices` are the parts of it that can be run alone (`--only`). `adds_up`: it goes on
+    from the results that stand where its own go, so that nothing is lost when they are replaced.
     """
 
     name: str
@@ -89,7 +90,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     claim: str = ""
     papers: tuple[PaperFigure, ...] = ()
     runs: int = 1
+    minutes: float | None = None
     choices: tuple[str, ...] = ()
+    adds_up: bool = False
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -220,6 +223,37 @@ def _plain(value: Cell) -> Cell:
 # running one
 
 
+class Extent(msgspec.Struct, frozen=True):
+    """How much a run measures: how often, how long (None: as it takes), and which of the parts."""
+
+    runs: int
+    minutes: float | None
+    parts: tuple[str, ...]
+
+    def is_less_than(self, other: "Extent") -> bool:
+        is_shorter = self.runs < other.runs or (self.minutes or 0) < (other.minutes or 0)
+        return is_shorter or not set(self.parts) >= set(other.parts)
+
+
+def extent_of(
+    experiment: Experiment,
+    *,
+    quick: bool = False,
+    runs: int | None = None,
+    minutes: float | None = None,
+    only: Sequence[str] = (),
+) -> Extent:
+    """What these options ask for; SettingsError where it has no such part."""
+    wanted = {name.lower() for name in only}
+    if unknown := wanted - {name.lower() for name in experiment.choices}:
+        known = f"knows {', '.join(experiment.choices)}" if experiment.choices else "is for experiments with choices"
+        raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
+    chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
+    if quick:
+        return Extent(runs or 1, minutes, chosen)
+    return Extent(runs or experiment.runs, minutes or experiment.minutes, chosen)
+
+
 class BarVerdict(msgspec.Struct, frozen=True):
     """A bar beside what was measured. `value` is None where no such figure was reported; `left_out` says why."""
 
@@ -276,13 +310,17 @@ def perform(
     site: str = "",
 ) -> ExperimentResult:
     """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
-    wanted = {name.lower() for name in only}
-    if unknown := wanted - {name.lower() for name in experiment.choices}:
-        known = f"knows {', '.join(experiment.choices)}" if experiment.choices else "is for experiments with choices"
-        raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
-    chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
-    times = runs or (1 if quick else experiment.runs)
-    run = Run(seed=seed, quick=quick, view=view, runs=times, chosen=chosen, minutes=minutes, former=former, site=site)
+    extent = extent_of(experiment, quick=quick, runs=runs, minutes=minutes, only=only)
+    run = Run(
+        seed=seed,
+        quick=quick,
+        view=view,
+        runs=extent.runs,
+        chosen=extent.parts,
+        minutes=extent.minutes,
+        former=former,
+        site=site,
+    )
     started_s, load = time.perf_counter(), os.getloadavg()[0]
     with redirect_stdout(sys.stderr):
         experiment.run(run)
@@ -290,8 +328,8 @@ def perform(
     findings = run.findings()
     verdicts = tuple(_judge(bar, findings) for bar in experiment.bars)
     options: list[str] = [] if runs is None else [f"--runs {runs}"]
-    if wanted:
-        parts = ",".join(chosen)
+    if only:
+        parts = ",".join(extent.parts)
         options.append(f'--only "{parts}"' if " " in parts else f"--only {parts}")
     if site:
         options.append(f"--site {site}")

@@ -27,7 +27,8 @@ runs with the tests. The figures below are what the commands printed; the comman
 | [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
-With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up.
+With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up. A run that
+is shorter than what stands here is only shown; it is written with `--out` to another folder.
 `make chaos`, `make soak` and `make bench NAME=faults` go on where they were interrupted (`.proof/`), the first and the
 last end there with fewer `--runs`. `make fuzz` goes on from its results, and after a `kill -9` from what it had done:
 the minutes of several sessions add up. Those of a soak do, too, and so does what its processes have grown by, so that

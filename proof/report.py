@@ -7,7 +7,9 @@ line.
 """
 
 import os
+import shlex
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -18,7 +20,20 @@ from rich.text import Text
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw
-from proof.experiment import DEFAULT_SEED, BarVerdict, Cell, ExperimentResult, ResultTable, as_json, cell, cores, number
+from proof.experiment import (
+    DEFAULT_SEED,
+    BarVerdict,
+    Cell,
+    Experiment,
+    ExperimentResult,
+    Extent,
+    ResultTable,
+    as_json,
+    cell,
+    cores,
+    extent_of,
+    number,
+)
 
 PIPE_COLUMNS = 200  # a table in a file or pipe is cut by nobody's window
 
@@ -80,26 +95,38 @@ def check_can_publish(folder: Path) -> None:
         raise SettingsError(f"results cannot go to {folder}: {standing} may not be written to")
 
 
-class _Published(msgspec.Struct):
+class PublishedResult(msgspec.Struct, frozen=True):
     """What is read of a result's file."""
 
     command: str
-    tables: tuple[ResultTable, ...]
+    tables: tuple[ResultTable, ...] = ()
+
+    def extent(self, experiment: Experiment) -> Extent:
+        """How much its command measured, of what the experiment has today."""
+        words = [word for each in shlex.split(self.command) for word in shlex.split(each.removeprefix("ARGS="))]
+        given = {name: value for name, value in pairwise(words) if name.startswith("--")}
+        known = {name.lower() for name in experiment.choices}
+        return extent_of(
+            experiment,
+            runs=int(given.get("--runs", 0)),
+            minutes=float(given.get("--minutes", 0)),
+            only=[name for name in given.get("--only", "").split(",") if name.lower() in known],
+        )
 
 
-def former_tables(folder: Path, name: str, *, kind: str, seed: int, quick: bool) -> tuple[ResultTable, ...]:
-    """The tables of the results of this name and seed that stand in the folder; none where there are no such. Those of
-    an experiment are not to be written over by a benchmark of its name."""
+def published(folder: Path, name: str, *, kind: str, seed: int, quick: bool) -> PublishedResult | None:
+    """The results of this name and seed that stand in the folder; None where there are no such. Those of an experiment
+    are not to be written over by a benchmark of its name."""
     path = folder / f"{_stem(name, seed=seed, quick=quick)}.json"
     try:
-        former = msgspec.json.decode(path.read_bytes(), type=_Published)
+        found = msgspec.json.decode(path.read_bytes(), type=PublishedResult)
     except FileNotFoundError:
-        return ()
+        return None
     except (OSError, msgspec.DecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}; move it away to begin anew") from error
-    if not former.command.startswith(f"make {kind} "):
-        raise SettingsError(f"{path} has what {former.command} found: name another folder with --out")
-    return former.tables
+    if not found.command.startswith(f"make {kind} "):
+        raise SettingsError(f"{path} has what {found.command} found: name another folder with --out")
+    return found
 
 
 def _stem(name: str, *, seed: int, quick: bool) -> str:

@@ -189,7 +189,7 @@ def _place(error: Exception) -> str:
 def measure(run: Run) -> None:
     if MARKUP in run.chosen and native() is None:
         raise MissingExtra.of("native", what="the comparison of the kernels")
-    minutes = run.minutes or (QUICK_MINUTES if run.quick else MINUTES)
+    minutes = run.minutes or QUICK_MINUTES
     run.setting("minutes of CPU time a target", minutes)
     results = former_results(run)
     ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick)  # of slices that no results have yet
@@ -276,7 +276,9 @@ EXPERIMENT = Experiment(
     name="fuzz",
     summary="random input for all that reads what others wrote; the native kernel and its twin make the same page",
     run=measure,
+    minutes=MINUTES,
     choices=tuple(ALL),
+    adds_up=True,
     bars=(
         Bar("long enough", LEAST, ">=", MINUTES),
         Bar("a result or a documented error", FOUND, "<=", 0),

@@ -99,6 +99,22 @@ def test_lab_json_same_seed_same_figures_another_seed_others(lab: Lab) -> None:
     assert figures[0] == figures[1] != figures[2]
 
 
+def test_lab_run_that_measures_less_does_not_replace_what_stands_there(lab: Lab) -> None:
+    lab("too-slow", "--runs", "3", "--out", "kept")
+    stood = {path: path.read_bytes() for path in Path("kept").iterdir()}
+
+    code, out, err = lab("too-slow", "--runs", "2", "--out", "kept")
+
+    assert code == 3
+    assert "speed 3.5 pages/s" in out
+    assert err.startswith("kept keeps what make lab NAME=too-slow ARGS='--runs 3' found, which measured more")
+    assert err.endswith("nothing written\n")
+    assert {path: path.read_bytes() for path in Path("kept").iterdir()} == stood
+    _, _, err = lab("too-slow", "--runs", "4", "--out", "kept")
+    assert "written: " in err
+    assert "--runs 4" in Path("kept/too-slow.md").read_text()
+
+
 def test_lab_bar_not_held_is_exit_3_and_a_cross(lab: Lab) -> None:
     code, out, err = lab("too-slow", "--quick")
     assert code == 3

@@ -60,7 +60,8 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
         return FuzzSlice(name, seconds / 60, inputs=10, refused=1, found=found, slowest_s=0.2, grown_mb=5.0)
 
     def session(minutes: float) -> dict[str, tuple[float, int, int, int]]:
-        former = report.former_tables(tmp_path, "fuzz", kind="lab", seed=1, quick=False)
+        stands = report.published(tmp_path, "fuzz", kind="lab", seed=1, quick=False)
+        former = stands.tables if stands is not None else ()
         view = ProgressSteps(io.StringIO())
         result = perform(fuzz.EXPERIMENT, view=view, only=["url", "robots"], minutes=minutes, former=former)
         report.publish(result, tmp_path)
@@ -70,7 +71,7 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
     assert session(0.5) == {"url": (0.5, 10, 1, 1), "robots": (0.5, 10, 1, 0)}
     assert session(1.0) == {"url": (1.0, 20, 2, 1), "robots": (1.0, 20, 2, 0)}
     assert begun == {"url": [0, 0, 10], "robots": [0, 10]}  # what something was found of is tried again
-    assert report.former_tables(tmp_path, "fuzz", kind="lab", seed=2, quick=False) == ()
+    assert report.published(tmp_path, "fuzz", kind="lab", seed=2, quick=False) is None
 
 
 def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw, report
-from proof.experiment import DEFAULT_SEED, ExperimentResult, perform
+from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, Extent, perform
 from proof.progress import ProgressSteps
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 
@@ -49,13 +49,37 @@ def test_publish_of_another_seed_leaves_the_usual_one_alone(tmp_path: Path) -> N
 
 
 def test_benchmark_does_not_write_over_the_results_of_an_experiment_of_its_name(tmp_path: Path) -> None:
-    assert report.former_tables(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False) == ()
+    assert report.published(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False) is None
     report.publish(result_of(), tmp_path)
-    assert report.former_tables(tmp_path, "too-slow", kind="lab", seed=DEFAULT_SEED, quick=False)
+    assert report.published(tmp_path, "too-slow", kind="lab", seed=DEFAULT_SEED, quick=False)
     with pytest.raises(
         SettingsError, match=r"too-slow\.json has what make lab NAME=too-slow found: name another folder"
     ):
-        report.former_tables(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False)
+        report.published(tmp_path, "too-slow", kind="bench", seed=DEFAULT_SEED, quick=False)
+
+
+def test_extent_of_published_results_is_read_from_their_command() -> None:
+    campaign = Experiment(name="some", summary="s", run=print, runs=5, minutes=60.0, choices=("a", "b c", "d"))
+
+    def extent(words: str) -> Extent:
+        return report.PublishedResult(f"make bench NAME=some{words}").extent(campaign)
+
+    assert extent("") == Extent(5, 60.0, ("a", "b c", "d"))
+    assert extent(""" ARGS='--seed 2 --runs 9 --only "a,b c,gone" --minutes 5'""") == Extent(9, 5.0, ("a", "b c"))
+
+
+@pytest.mark.parametrize(
+    ("now", "is_less"),
+    [
+        (Extent(5, 60.0, ("a", "b")), False),
+        (Extent(9, 90.0, ("a", "b", "c")), False),
+        (Extent(4, 60.0, ("a", "b")), True),
+        (Extent(5, 5.0, ("a", "b")), True),
+        (Extent(5, 60.0, ("a", "c")), True),
+    ],
+)
+def test_run_measures_less_where_any_of_it_is_less(now: Extent, is_less: bool) -> None:
+    assert now.is_less_than(Extent(5, 60.0, ("a", "b"))) == is_less
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device")])
