@@ -29,11 +29,11 @@ runs with the tests. The figures below are what the commands printed; the comman
 
 With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up. A run that
 is shorter than what stands here is only shown; it is written with `--out` to another folder.
-`make chaos`, `make soak` and `make bench NAME=faults` go on where they were interrupted (`.proof/`), the first and the
-last end there with fewer `--runs`. `make fuzz` goes on from its results, and after a `kill -9` from what it had done:
-the minutes of several sessions add up. Those of a soak do, too, and so does what its processes have grown by, so that
-starting anew hides no leak; a process of which there are fewer than eight samples is too short to be judged, and its
-minutes do not count.
+`make chaos`, `make soak` and `make bench NAME=faults` go on where they were interrupted (`.proof/`) if the code is the
+same; the first and the last end there with fewer `--runs`. `make fuzz` goes on from its results, and after a `kill -9`
+from what it had done: the minutes of several sessions add up, whatever the code was, since no input is tried twice.
+Those of a soak do, too, and so does what its processes have grown by, so that starting anew hides no leak; a process of
+which there are fewer than eight samples is too short to be judged, and its minutes do not count.
 
 A kill may cost a second: a URL is fetched again only if its request had not ended, or ended less than a second before
 the kill. When the disk is full a

@@ -7,7 +7,7 @@ had acknowledged at the kill before: no URL that was done may be open again, no 
 changed. At the end of a round everything is held against the truth, the log and the state's own promises. The last part
 measures how soon a crawl of a million URLs that was killed asks for its first page.
 
-Rounds that are done are remembered: the same command goes on where it was interrupted.
+Rounds that are done are remembered: the same command goes on where it was interrupted, by the same code.
 """
 
 import hashlib

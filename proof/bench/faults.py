@@ -20,7 +20,7 @@ the crawl the fault happens:
 
 Afterwards the server's log is held against the truth and the rules of politeness. Takeover is the longest time after
 the fault in which no host of the shard that was hit was asked. Crawls that are done are remembered: the same command
-goes on where it was interrupted.
+goes on where it was interrupted, by the same code.
 """
 
 import contextlib

@@ -7,8 +7,9 @@ less. A seed is another lot: the same seed and number make the same input.
 
 The results are what is remembered: a campaign goes on from those that `--out` has of the same seed, and one that is
 interrupted (Ctrl-C, SIGTERM) reports what it has done; after a `kill -9` the next one begins with that. A target of
-which something was found begins anew, with the input that was found, so that what is mended is tried again. Called by
-`make fuzz`.
+which something was found begins anew, with the input that was found, so that what is mended is tried again. Minutes of
+other days count although the code was another one, on purpose: of these very many inputs none is tried twice, and the
+results have what was found by them. Who wants today's code alone moves the results away. Called by `make fuzz`.
 """
 
 import base64
@@ -192,7 +193,7 @@ def measure(run: Run) -> None:
     minutes = run.minutes or QUICK_MINUTES
     run.setting("minutes of CPU time a target", minutes)
     results = former_results(run)
-    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick)  # of slices that no results have yet
+    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick, of_any_code=True)  # of slices that no results have yet
     for part in ledger.parts:
         results[part.name] = results.get(part.name, FuzzSlice(part.name)).plus(part)
     try:

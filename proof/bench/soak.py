@@ -5,10 +5,10 @@ resolve, and single documents hang, drip, lie about their length, never end or a
 outside: once a minute its memory, file descriptors and threads are read from the kernel, and the counts from its state,
 beside it: every known URL must be counted in exactly one place. `--minutes 5` makes it shorter.
 
-A soak that is interrupted, even by `kill -9`, goes on by the same command: the collection stays, the web serves it at
-the same ports, and the samples are kept, so minutes add up. A new process begins with empty caches, so what grew is
-measured within each process and added up over them: starting anew hides nothing. The minutes of a process that ended
-before it can be judged do not count.
+A soak that is interrupted, even by `kill -9`, goes on by the same command and code: the collection stays, the web
+serves it at the same ports, and the samples are kept, so minutes add up. A new process begins with empty caches, so
+what grew is measured within each process and added up over them: starting anew hides nothing. The minutes of a process
+that ended before it can be judged do not count.
 """
 
 import os

@@ -1,7 +1,8 @@
 """What a long campaign has found so far, a line of JSON for each part of it: the same command goes on from there.
 
 A ledger is a file in `.proof/` of the folder in which the command runs, with a folder beside it for what else the
-campaign needs. Both are deleted when the campaign has ended, so that the next one begins anew.
+campaign needs. Both are deleted when the campaign has ended, so that the next one begins anew. So it does when the code
+has changed meanwhile: what was seen of other code says nothing of this one. `make clean` removes what is left then.
 """
 
 import hashlib
@@ -12,16 +13,36 @@ from typing import Generic, TypeVar
 import msgspec
 
 FOLDER = Path(".proof")
+PROJECT = Path(__file__).parents[2]
+CODE = ("src", "native/src", "proof")  # what is tried, and what tries it
 
 Part = TypeVar("Part", bound=msgspec.Struct)
 
 
+def code_digest(project: Path = PROJECT) -> str:
+    """What tells this code from any other."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in CODE for path in (project / folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(project)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
 class Ledger(Generic[Part]):
     """The parts of a campaign that are done. `circumstances` are what a campaign must have in common with one that was
-    interrupted to be the same."""
+    interrupted to be the same, and the code is, unless `of_any_code`."""
 
-    def __init__(self, name: str, kind: type[Part], *circumstances: object, folder: Path = FOLDER) -> None:
-        digest = hashlib.sha256(repr(circumstances).encode()).hexdigest()[:12]
+    def __init__(
+        self,
+        name: str,
+        kind: type[Part],
+        *circumstances: object,
+        of_any_code: bool = False,
+        folder: Path = FOLDER,
+    ) -> None:
+        same = (*circumstances, "" if of_any_code else code_digest())
+        digest = hashlib.sha256(repr(same).encode()).hexdigest()[:12]
         self._path = folder / f"{name}-{digest}.jsonl"
         self.parts: list[Part] = []
         if self._path.exists():

@@ -13,10 +13,9 @@ from lycosa.store import Batch, CollectionStore
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import intact_length
 from proof.bench import chaos
-from proof.bench.chaos import Acknowledged, RoundResult, damaged_records, unexplained_refetches
+from proof.bench.chaos import Acknowledged, damaged_records, unexplained_refetches
 from proof.experiment import perform
 from proof.ground import mortal
-from proof.ground.ledger import Ledger
 from proof.progress import ProgressSteps
 from tests.crawl.small_site import FIRST, crawl_site, links
 
@@ -91,12 +90,3 @@ def test_url_that_is_open_again_is_seen(tmp_path: Path) -> None:
         collection.commit(batch)
     acknowledged.look()
     assert acknowledged.undone == [repr(key)]
-
-
-def test_ledger_goes_on_where_its_campaign_was_interrupted(tmp_path: Path) -> None:
-    first = Ledger("chaos", RoundResult, 1, folder=tmp_path)
-    first.add(RoundResult(kills={"random": 3}, lost=["a"]))
-    assert Ledger("chaos", RoundResult, 1, folder=tmp_path).parts == first.parts
-    assert Ledger("chaos", RoundResult, 2, folder=tmp_path).parts == []
-    first.close()
-    assert Ledger("chaos", RoundResult, 1, folder=tmp_path).parts == []
