@@ -178,6 +178,12 @@ def test_ends_of_code_that_close_nothing_leave_the_code_around_them_as_it_is() -
     assert read("<main><pre></code></pre><pre><pre>word</code><b>more").text == "wordmore"
 
 
+def test_of_the_blocks_that_a_word_speaks_against_those_with_a_heading_of_the_page_stay() -> None:
+    named = "".join(f"<div class=nav><{tag}>{tag}{n}</{tag}></div>" for n in range(3) for tag in ("h1", "p", "h2"))
+
+    assert words(f"<p>{FILLER}{FILLER}</p><h1>a</h1>{named}<h1>z</h1>").endswith("a h10 h11 h12 z")
+
+
 @pytest.mark.parametrize(
     ("html", "markdown"),
     [

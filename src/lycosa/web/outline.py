@@ -15,6 +15,7 @@ Pure and linear; never raises. Called by `readable`.
 """
 
 import re
+from bisect import bisect_left
 from operator import attrgetter
 
 import msgspec
@@ -165,7 +166,7 @@ class Outline:
         self.items: list[Item] = []
         self._chars = self._linked = self._links = 0  # up to here: of text, of text in links, and how many links
         self._headings: list[int] = []  # where they begin
-        self._h1s: list[int] = []
+        self._h1s: list[int] = []  # in order
         self.root = Node("", "", 0, 0, 0, 0)
         self.mains: list[Node] = []
         self.articles: list[Node] = []
@@ -432,7 +433,8 @@ class Outline:
         root = self.root
         text_chars = root.chars - root.linked
         for node in self._words:  # what a word speaks against holds the page, sometimes
-            has_h1 = any(node.start <= start < node.end for start in self._h1s)
+            first = bisect_left(self._h1s, node.start)
+            has_h1 = first < len(self._h1s) and self._h1s[first] < node.end
             if has_h1 or (node.chars - node.linked) * 10 > text_chars * 4:
                 node.left_out = 0
         if len(self.mains) == 1 and (runs := self._runs(self.mains[0])) and _has_text(runs, 0):
