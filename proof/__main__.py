@@ -112,6 +112,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
             _put_json(as_json(result))
         else:
             report.show(result)
+    result.close()
     print(f"written: {', '.join(map(str, written))}" if written else "nothing written", file=sys.stderr)
     return result
 

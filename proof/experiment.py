@@ -151,6 +151,7 @@ class Run:
         self._remarks: list[str] = []
         self._left_out: dict[str, str] = {}
         self._absent: list[tuple[str, str]] = []
+        self.last_calls: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"<Run seed={self.seed} quick={self.quick} figures={list(self._figures)}>"
@@ -196,6 +197,10 @@ class Run:
     def remark(self, sentence: str) -> None:
         """What the figures say of the claim, where a reader has to be told: that it does not hold, and by how much."""
         self._remarks.append(sentence)
+
+    def after_publishing(self, call: Callable[[], None]) -> None:
+        """What a campaign has kept, so that it could go on, is deleted when its results are written: not before."""
+        self.last_calls.append(call)
 
     def findings(self) -> Findings:
         """What was reported, once the experiment has ended; ValueError if there is no figure."""
@@ -284,6 +289,12 @@ class ExperimentResult(msgspec.Struct, frozen=True):
     findings: Findings
     verdicts: tuple[BarVerdict, ...]
     options: tuple[str, ...] = ()  # of the command line, beside seed and quick
+    last_calls: tuple[Callable[[], None], ...] = ()
+
+    def close(self) -> None:
+        """The results are written, or were shown and are to be written nowhere."""
+        for call in self.last_calls:
+            call()
 
     @property
     def held(self) -> bool:
@@ -335,7 +346,9 @@ def perform(
         options.append(f"--site {site}")
     if minutes is not None:
         options.append(f"--minutes {minutes:g}")
-    return ExperimentResult(kind, experiment, seed, quick, seconds, load, findings, verdicts, tuple(options))
+    return ExperimentResult(
+        kind, experiment, seed, quick, seconds, load, findings, verdicts, tuple(options), tuple(run.last_calls)
+    )
 
 
 def _judge(bar: Bar, findings: Findings) -> BarVerdict:

@@ -296,6 +296,7 @@ def measure(run: Run) -> None:
     kinds = tuple(kind for kind in run.chosen if kind != MILLION)
     run.setting("pages of a round", pages)
     ledger = Ledger("chaos", RoundResult, run.seed, pages, kinds)
+    run.after_publishing(ledger.close)
     if ledger.parts:
         run.say(f"going on after {len(ledger.parts)} rounds")
     if kinds:
@@ -310,7 +311,6 @@ def measure(run: Run) -> None:
                     if broken:
                         run.say(f"round {number}: {promise}: {broken[:3]}")
     _report(run, ledger.parts)
-    ledger.close()
     if MILLION in run.chosen:
         urls = QUICK_URLS if run.quick else URLS
         run.setting("URLs of the large collection", urls)

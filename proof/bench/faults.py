@@ -275,6 +275,7 @@ def measure(run: Run) -> None:
     run.setting("times", run.runs)
     rows: list[tuple[str | int | float, ...]] = []
     ledger = Ledger("faults", FaultedCrawl, pages, freeze_s)
+    run.after_publishing(ledger.close)
     if ledger.parts:
         run.say(f"going on after {len(ledger.parts)} crawls")
     with run.progress(len(run.chosen) * run.runs, "crawls") as step:
@@ -295,7 +296,6 @@ def measure(run: Run) -> None:
             if crawls[0].words:
                 run.remark(f"{fault}: it said: {crawls[0].words}")
     run.table(["fault", "crawls", "pages fetched again, at most", "taken over after s, at most"], rows)
-    ledger.close()
 
 
 def _wrong(fault: str) -> str:

@@ -193,7 +193,8 @@ def measure(run: Run) -> None:
     minutes = run.minutes or QUICK_MINUTES
     run.setting("minutes of CPU time a target", minutes)
     results = former_results(run)
-    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick, of_any_code=True)  # of slices that no results have yet
+    ledger = Ledger("fuzz", FuzzSlice, run.seed, run.quick, run.former, of_any_code=True)  # slices since those results
+    run.after_publishing(ledger.close)
     for part in ledger.parts:
         results[part.name] = results.get(part.name, FuzzSlice(part.name)).plus(part)
     try:
@@ -201,7 +202,6 @@ def measure(run: Run) -> None:
     except (KeyboardInterrupt, SystemExit):
         run.say("interrupted: the results have what was done, and the same command goes on from there")
     _report(run, results)
-    ledger.close()
 
 
 def former_results(run: Run) -> dict[str, FuzzSlice]:

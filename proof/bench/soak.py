@@ -48,7 +48,7 @@ WRONG, DESCRIPTORS, THREADS, MEMORY = (
 )
 
 
-class SoakProcess(msgspec.Struct, frozen=True):
+class SoakProcess(msgspec.Struct, frozen=True, tag="process"):
     """One process of the crawl: where its web was served, and how far the time of day is ahead of that web's clock."""
 
     port: int
@@ -56,7 +56,7 @@ class SoakProcess(msgspec.Struct, frozen=True):
     ahead_s: float
 
 
-class SoakSample(msgspec.Struct, frozen=True):
+class SoakSample(msgspec.Struct, frozen=True, tag="sample"):
     """What the kernel and the state say so many seconds after the start of a process."""
 
     process: int
@@ -66,6 +66,17 @@ class SoakSample(msgspec.Struct, frozen=True):
     threads: int
     known: int
     uncounted: int
+
+
+SoakLedger = Ledger[SoakProcess | SoakSample]
+
+
+def _processes(ledger: SoakLedger) -> list[SoakProcess]:
+    return [each for each in ledger.parts if isinstance(each, SoakProcess)]
+
+
+def _samples(ledger: SoakLedger) -> list[SoakSample]:
+    return [each for each in ledger.parts if isinstance(each, SoakSample)]
 
 
 def sample(pid: int, into: Path, process: int, at_s: float) -> SoakSample | None:
@@ -101,51 +112,51 @@ def measure(run: Run) -> None:
     minutes = run.minutes or QUICK_MINUTES
     run.setting("minutes", minutes)
     run.setting("share of bad hosts", round(len(BAD_HOSTS) * BAD_HOST_SHARE, 2))
-    circumstances = (run.seed, run.quick, minutes, HOSTS, PAGES)
-    processes = Ledger("soak-processes", SoakProcess, *circumstances)
-    samples = Ledger("soak", SoakSample, *circumstances)
-    folder = samples.folder
+    ledger: SoakLedger = Ledger("soak", (SoakProcess, SoakSample), run.seed, run.quick, minutes, HOSTS, PAGES)
+    run.after_publishing(ledger.close)
     try:
-        _soak(run, processes, samples, 60 * minutes)
+        _soak(run, ledger, 60 * minutes)
     except (KeyboardInterrupt, SystemExit):
-        run.say(f"interrupted with {_minutes(samples.parts):.1f} of {minutes:g} minutes; the same command goes on")
+        done = _minutes(_samples(ledger))
+        run.say(f"interrupted with {done:.1f} of {minutes:g} minutes; the same command goes on")
         raise
-    _report(run, samples.parts)
-    with open_to_read(folder / "crawl") as collection:
+    _report(run, _samples(ledger))
+    with open_to_read(ledger.folder / "crawl") as collection:
         count = stats_of(collection)
     run.figure("pages", count.pages)
     run.figure("failed URLs", count.failed.total())
-    settings, _ = read_log(folder / "log-0")
-    broken = audit(settings, _requests(folder, processes.parts), AuditRules(delay_s=DELAY_S)).broken()
+    settings, _ = read_log(ledger.folder / "log-0")
+    broken = audit(settings, _requests(ledger.folder, _processes(ledger)), AuditRules(delay_s=DELAY_S)).broken()
     run.figure("politeness violations", len(broken))
     for finding in broken[:5]:
         run.say(finding)
-    samples.close()
-    processes.close()
 
 
 def _minutes(samples: list[SoakSample]) -> float:
     return sum(process[-1].at_s for process in judged(samples)) / 60
 
 
-def _soak(run: Run, processes: Ledger[SoakProcess], samples: Ledger[SoakSample], seconds: float) -> None:
+def _soak(run: Run, ledger: SoakLedger, seconds: float) -> None:
     """One process more, until its minutes and those of the processes before it are enough."""
     every_s = QUICK_EVERY_S if run.quick else max(5.0, seconds / SAMPLES_MOST)
-    number, done_s = len(processes.parts), 60 * _minutes(samples.parts)
-    if number:
+    former, done_s = _processes(ledger), 60 * _minutes(_samples(ledger))
+    number, folder = len(former), ledger.folder
+    if former:
         run.say(f"going on after {done_s / 60:.1f} of {seconds / 60:g} minutes")
+    if done_s >= seconds:  # only its results could not be written
+        return
     left_s = max(seconds - done_s, LEAST_SAMPLES * every_s) if done_s else seconds
-    folder, former = samples.folder, processes.parts[-1] if processes.parts else SoakProcess(0, 0, 0.0)
+    last = former[-1] if former else SoakProcess(0, 0, 0.0)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"log-{number}"
     log.unlink(missing_ok=True)  # of a web that was killed before there was a process
     shape = ["--seed", str(run.seed), "--hosts", str(HOSTS), "--pages", str(PAGES), "--sizes", "uniform", *_trouble()]
     inside = ending_with_us("TERM")  # which leaves it the time to write its log
     with (
-        simulated_web(log, *shape, port=former.port, dns_port=former.dns_port, inside=inside) as web,
+        simulated_web(log, *shape, port=last.port, dns_port=last.dns_port, inside=inside) as web,
         run.progress(int(left_s), "seconds") as step,
     ):
-        processes.add(SoakProcess(web.port, web.dns_port, time.time() - time.monotonic()))
+        ledger.add(SoakProcess(web.port, web.dns_port, time.time() - time.monotonic()))
         into, passed = folder / "crawl", 0
 
         def watch(pid: int) -> None:
@@ -155,7 +166,7 @@ def _soak(run: Run, processes: Ledger[SoakProcess], samples: Ledger[SoakSample],
             if passed == int(left_s):  # of its own, should it have been stopped meanwhile
                 os.kill(pid, signal.SIGTERM)
             if passed % int(every_s) == 0 and (found := sample(pid, into, number, passed)) is not None:
-                samples.add(found)
+                ledger.add(found)
                 if found.uncounted:
                     run.say(f"after {passed} s: {found.uncounted} of {found.known} URLs are counted nowhere or twice")
 
@@ -164,9 +175,10 @@ def _soak(run: Run, processes: Ledger[SoakProcess], samples: Ledger[SoakSample],
         words = lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet")
         try:
             run_command([*ending_with_us("KILL"), *words], watch=watch, may=INTERRUPTED)
+        except StoreError:  # no room for the ledger
+            raise
         except LycosaError:  # a crawl that failed is no crawl to go on with
-            samples.close()
-            processes.close()
+            ledger.close()
             raise
 
 

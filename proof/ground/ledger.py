@@ -1,16 +1,21 @@
 """What a long campaign has found so far, a line of JSON for each part of it: the same command goes on from there.
 
 A ledger is a file in `.proof/` of the folder in which the command runs, with a folder beside it for what else the
-campaign needs. Both are deleted when the campaign has ended, so that the next one begins anew. So it does when the code
-has changed meanwhile: what was seen of other code says nothing of this one. `make clean` removes what is left then.
+campaign needs. Both are deleted when the results are where they belong (`Run.after_publishing`), the file first: a
+folder without it means nothing. The next campaign begins anew. So it does when the code has changed meanwhile: what was
+seen of other code says nothing of this one. `make clean` removes what is left then.
 """
 
 import hashlib
 import shutil
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
+
+from lycosa.errors import storage_errors
 
 FOLDER = Path(".proof")
 PROJECT = Path(__file__).parents[2]
@@ -31,12 +36,12 @@ def code_digest(project: Path = PROJECT) -> str:
 
 class Ledger(Generic[Part]):
     """The parts of a campaign that are done. `circumstances` are what a campaign must have in common with one that was
-    interrupted to be the same, and the code is, unless `of_any_code`."""
+    interrupted to be the same, and the code is, unless `of_any_code`. Parts of several kinds have tags."""
 
     def __init__(
         self,
         name: str,
-        kind: type[Part],
+        kind: type[Part] | tuple[type[Part], ...],
         *circumstances: object,
         of_any_code: bool = False,
         folder: Path = FOLDER,
@@ -45,9 +50,13 @@ class Ledger(Generic[Part]):
         digest = hashlib.sha256(repr(same).encode()).hexdigest()[:12]
         self._path = folder / f"{name}-{digest}.jsonl"
         self.parts: list[Part] = []
-        if self._path.exists():
-            lines = self._path.read_bytes().split(b"\n")[:-1]  # without what a kill left half written
-            self.parts = [msgspec.json.decode(line, type=kind) for line in lines]
+        try:
+            lines = self._path.read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:  # a folder without it was to be deleted
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            decoder = msgspec.json.Decoder(reduce(or_, kind) if isinstance(kind, tuple) else kind)
+            self.parts = [decoder.decode(line) for line in lines]
 
     @property
     def folder(self) -> Path:
@@ -58,14 +67,16 @@ class Ledger(Generic[Part]):
         return f"<Ledger {self._path} parts={len(self.parts)}>"
 
     def add(self, part: Part) -> None:
-        self._path.parent.mkdir(exist_ok=True)
         self.parts.append(part)
         lines = b"".join(msgspec.json.encode(each) + b"\n" for each in self.parts)
         beside = self._path.with_suffix(".new")
-        beside.write_bytes(lines)
-        beside.replace(self._path)
+        with storage_errors(self._path, doing="writing what the campaign has done"):
+            self._path.parent.mkdir(exist_ok=True)
+            beside.write_bytes(lines)
+            beside.replace(self._path)
 
     def close(self) -> None:
-        """The campaign has ended."""
-        self._path.unlink(missing_ok=True)
+        """The campaign has ended, and its results are kept."""
+        with storage_errors(self._path, doing="ending the campaign"):
+            self._path.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -64,7 +64,7 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
         former = stands.tables if stands is not None else ()
         view = ProgressSteps(io.StringIO())
         result = perform(fuzz.EXPERIMENT, view=view, only=["url", "robots"], minutes=minutes, former=former)
-        report.publish(result, tmp_path)
+        report.publish(result, tmp_path)  # and is killed before it forgets what is in its results now
         return {row[0]: row[1:5] for row in result.findings.tables[0].rows}  # type: ignore[misc]
 
     monkeypatch.setattr(fuzz, "fuzzed", tried)
@@ -90,6 +90,7 @@ def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.Mo
     result = perform(fuzz.EXPERIMENT, **words)  # type: ignore[arg-type]
     assert begun == [("url", 0), ("robots", 0), ("url", 10), ("url", 10), ("robots", 10)]
     assert [row[:3] for row in result.findings.tables[0].rows] == [("url", 1.0, 20), ("robots", 1.0, 20)]
+    result.close()
     assert list(FOLDER.iterdir()) == []
 
 

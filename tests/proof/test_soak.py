@@ -19,7 +19,7 @@ from proof.ground.ledger import FOLDER
 from proof.progress import ProgressSteps
 
 SMALL = {"HOSTS": 40, "QUICK_EVERY_S": 1.0, "LEAST_SAMPLES": 4}
-SECONDS = 5
+SECONDS = 8
 COMMAND = """
 from proof.bench import soak
 from tests.proof.test_soak import SMALL, short_soak
@@ -34,7 +34,7 @@ def short_soak() -> tuple[ExperimentResult, str]:
 
 
 def killed_after(count: float, number: signal.Signals) -> list[int]:
-    """Sends a soak this signal when it has so many samples; the processes below it."""
+    """Sends a soak this signal when its ledger has so many parts; the processes below it."""
     paths = [str(Path(proof.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen([sys.executable, "-c", COMMAND], env={**os.environ, "PYTHONPATH": ":".join(paths)})
     while sum(path.read_bytes().count(b"\n") for path in FOLDER.glob("soak-[0-9a-f]*.jsonl")) < count:
@@ -51,7 +51,7 @@ def test_killed_soak_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)  # where its ledger goes
     for name, value in SMALL.items():
         monkeypatch.setattr(soak, name, value)
-    below = killed_after(SMALL["LEAST_SAMPLES"], signal.SIGKILL)
+    below = killed_after(1 + SMALL["LEAST_SAMPLES"], signal.SIGKILL)
     assert below
     deadline = time.monotonic() + 20
     while any(Path(f"/proc/{pid}/cmdline").exists() for pid in below):  # nothing outlives the command
@@ -63,6 +63,11 @@ def test_killed_soak_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert held["polite"]
     assert "going on after 0.1 of" in said
     assert result.findings.figures["samples"].value > SMALL["LEAST_SAMPLES"]
+
+    again, said = short_soak()  # as if the results could not have been written
+    assert again.findings.figures == result.findings.figures
+    assert "seconds" not in said
+    again.close()
     assert list(FOLDER.iterdir()) == []
 
 
