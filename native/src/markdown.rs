@@ -3,6 +3,7 @@
 use crate::outline::{code_lines, Item, Outline, Span};
 use crate::tags::*;
 use crate::text::{collapsed, is_space};
+use std::collections::HashMap;
 
 /// Around the target of a link, for the caller to put its URL there.
 const TARGET: char = '\x01';
@@ -19,6 +20,12 @@ const NO_LANGUAGES: [&str; 6] = ["default", "none", "text", "plain", "plaintext"
 /// Cells in a row, however many columns one spans; rows that one spans.
 const MOST_CELLS: usize = 100;
 const MOST_ROWS: usize = 1_000;
+/// Parts of a link that other blocks, line breaks or marks interrupt.
+const MOST_PARTS: usize = 20;
+/// Of what stands before the lines in lists and quotes, and so many more for each block and each character in it.
+const PREFIX_CHARS: usize = 65_536;
+const PREFIX_CHARS_OF_BLOCK: usize = 16;
+const PREFIX_CHARS_OF_CHAR: usize = 4;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
@@ -52,6 +59,8 @@ struct Writer {
     last: Kind, // of the last block
     nodes: Vec<usize>,
     prefixes: Vec<Prefix>,
+    width: usize, // of them all
+    spare_chars: usize,
     numbers: Vec<usize>, // of each open list: that of its next item, 0 without numbers
     line: String,
     has_space: bool,
@@ -59,16 +68,18 @@ struct Writer {
     marks: Vec<usize>,    // that are open, in their order
     waiting: Vec<usize>,  // those of them that are written before the next word
     target: String,       // of the open link
+    parts: usize,         // of it, up to here
     flat: usize,          // where an open heading or pre is in the nodes: blocks in it are none
     code: Option<String>, // of an open pre
     language: String,
+    languages: HashMap<usize, String>, // that the classes of blocks around code name
     table: Option<Table>,
     cell: Option<Vec<String>>, // the blocks of an open cell
 }
 
 /// The Markdown of the items for reading.
 pub fn markdown_of(outline: &Outline, runs: &[Span]) -> String {
-    let mut writer = Writer::default();
+    let mut writer = Writer { spare_chars: PREFIX_CHARS, ..Writer::default() };
     for item in runs.iter().flat_map(|&(start, end)| &outline.items[start..end]) {
         match *item {
             Item::Text(start, end) => writer.add_text(std::str::from_utf8(outline.text_at(start, end)).unwrap_or("")),
@@ -109,9 +120,11 @@ impl Writer {
             PRE | LISTING => {
                 self.flat = self.nodes.len();
                 self.code = Some(String::new());
-                let around = self.nodes.iter().rev().take(LANGUAGE_UP);
-                let mut named =
-                    around.map(|&one| language(&outline.attribute(outline.nodes[one].attributes, b"class")));
+                let known = &mut self.languages;
+                let mut named = self.nodes.iter().rev().take(LANGUAGE_UP).map(|&one| {
+                    let find = || language(&outline.attribute(outline.nodes[one].attributes, b"class"));
+                    known.entry(one).or_insert_with(find).clone()
+                });
                 self.language = named.find(|name| !name.is_empty()).unwrap_or_default();
             }
             tag if self.table.is_some() => match (tag, &mut self.table) {
@@ -128,14 +141,19 @@ impl Writer {
                 if let Some(next) = self.numbers.last_mut().filter(|next| **next > 0) {
                     *next += 1;
                 }
-                self.prefixes.push(Prefix { others: " ".repeat(first.len()), first, is_item: true, is_used: false });
+                self.begin_prefix(Prefix { others: " ".repeat(first.len()), first, is_item: true, is_used: false });
             }
             BLOCKQUOTE => {
                 let quote = "> ".to_string();
-                self.prefixes.push(Prefix { first: quote.clone(), others: quote, is_item: false, is_used: false });
+                self.begin_prefix(Prefix { first: quote.clone(), others: quote, is_item: false, is_used: false });
             }
             _ => {}
         }
+    }
+
+    fn begin_prefix(&mut self, prefix: Prefix) {
+        self.width += prefix.others.len();
+        self.prefixes.push(prefix);
     }
 
     fn close(&mut self, outline: &Outline) {
@@ -173,7 +191,7 @@ impl Writer {
                         self.last = if self.numbers.is_empty() { Kind::List } else { self.last };
                     }
                     (LI | BLOCKQUOTE, _) => {
-                        self.prefixes.pop();
+                        self.width -= self.prefixes.pop().map_or(0, |prefix| prefix.others.len());
                     }
                     _ => {}
                 }
@@ -194,6 +212,13 @@ impl Writer {
         }
         if !self.line.is_empty() && !self.line.ends_with('\n') && (self.has_space || text.starts_with(is_space)) {
             self.line.push(' ');
+        }
+        if self.waiting.contains(&LINK_PLACE) {
+            self.parts += 1;
+            if self.parts > MOST_PARTS {
+                self.marks.retain(|&mark| mark != LINK_PLACE);
+                self.waiting.retain(|&mark| mark != LINK_PLACE);
+            }
         }
         for mark in std::mem::take(&mut self.waiting) {
             self.line.push_str(MARKS[mark]);
@@ -244,6 +269,7 @@ impl Writer {
             self.finish(CODE_PLACE);
         }
         self.target = target.to_string();
+        self.parts = 0;
         self.begin(LINK_PLACE);
         if is_code {
             self.begin(CODE_PLACE);
@@ -316,6 +342,12 @@ impl Writer {
         if lines.is_empty() {
             return;
         }
+        if self.prefixes.is_empty() || !self.affords_prefixes(lines) {
+            self.out.push_str(if self.out.is_empty() { "" } else { "\n\n" });
+            self.out.push_str(&lines.join(if kind == Kind::Text { "  \n" } else { "\n" }));
+            self.last = kind;
+            return;
+        }
         if !self.out.is_empty() {
             let is_new_item = self.prefixes.iter().any(|prefix| !prefix.is_used && prefix.is_item);
             if !(is_new_item && self.last == Kind::Item) {
@@ -337,6 +369,14 @@ impl Writer {
         self.last = if is_item { Kind::Item } else { kind };
     }
 
+    fn affords_prefixes(&mut self, lines: &[String]) -> bool {
+        let chars: usize = lines.iter().map(|line| line.chars().count()).sum();
+        self.spare_chars += PREFIX_CHARS_OF_BLOCK + PREFIX_CHARS_OF_CHAR * chars;
+        let left = self.spare_chars.checked_sub(self.width * lines.len());
+        self.spare_chars = left.unwrap_or(self.spare_chars);
+        left.is_some()
+    }
+
     /// A block begins or ends in a heading or in code.
     fn add_boundary(&mut self) {
         self.has_space = true;
@@ -351,10 +391,9 @@ impl Writer {
             let whole = lines.iter().map(|line| line.trim_matches(is_space)).filter(|line| !line.is_empty());
             cell.extend(whole.map(code_span));
         } else if !lines.is_empty() {
-            let mut fence = "```".to_string();
-            while lines.iter().any(|line| line.trim_start_matches(is_space).starts_with(&fence)) {
-                fence.push('`');
-            }
+            let starts = lines.iter().map(|line| line.trim_start_matches(is_space));
+            let longest = starts.map(|start| start.len() - start.trim_start_matches('`').len()).max().unwrap_or(0);
+            let fence = "`".repeat(longest.max(2) + 1);
             let first = format!("{fence}{}", self.language);
             let lines: Vec<String> = [&*first].into_iter().chain(lines).chain([&*fence]).map(str::to_string).collect();
             self.emit(&lines, Kind::Other);

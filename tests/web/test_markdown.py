@@ -2,7 +2,10 @@
 
 import pytest
 
-from lycosa.web import extract_readable
+from lycosa.web import extract_readable, identify_media
+from lycosa.web.document import Document
+from lycosa.web.kernel import native
+from lycosa.web.readable import read_by_twin
 
 
 def markdown(html: str, url: str = "https://a.example/folder/page") -> str:
@@ -72,6 +75,57 @@ def test_navigation_is_left_out() -> None:
         wants_markdown=True,
     )
     assert found.markdown == " ".join(words[3:].split())
+
+
+LONG = "x" * 5_000
+REPEATED = {
+    "nested quotes in lists": "<ul><li><blockquote>x" * 2_000,
+    "nested lists with high numbers": "<ol start=99999999><li>x" * 2_000,
+    "lines in nested quotes": "<blockquote>" * 500 + "x<br>" * 5_000,
+    "lines of code in nested quotes": "<blockquote>" * 500 + "<pre>" + "x\n" * 5_000,
+    "lines of a link": f"<a href={LONG}>" + "x<br>" * 2_000,
+    "blocks of a link": f"<a href={LONG}>" + "<p>x" * 2_000,
+    "bold words in a link": f"<b><a href={LONG}>" + "x</b>y<b>" * 2_000,
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_markdown_is_no_longer_than_some_times_the_document(name: str) -> None:
+    html = REPEATED[name]
+    found = read_alike(html)
+
+    assert found.count("x") >= html.count("x") - LONG.count("x")
+    assert len(found) < 10 * len(html) + 65_536
+
+
+def test_lines_that_follow_too_many_that_are_nested_deeply_are_nested_again() -> None:
+    found = read_alike("<blockquote>" * 500 + "x<br>" * 2_000 + "</blockquote>" * 500 + "<ul><li>one<li>two")
+
+    assert found.startswith("x  \nx")
+    assert found.endswith("x\n\n- one\n- two")
+
+
+def test_link_that_is_interrupted_too_often_ends() -> None:
+    found = read_alike("<a href=/b>" + "x<br>" * 30 + "</a><a href=/c>y</a>").split("  \n")
+
+    assert found[:20] == ["[x](/b)".replace("/b", "\1/b\1")] * 20
+    assert found[20:30] == ["x"] * 10
+    assert found[30:] == ["[y](\1/c\1)"]
+
+
+@pytest.mark.parametrize("ticks", [2, 3, 400])
+def test_fence_is_longer_than_any_in_the_code(ticks: int) -> None:
+    fence = "`" * max(3, ticks + 1)
+    assert read_alike(f"<pre>a ````\n {'`' * ticks}\n``") == f"{fence}\na ````\n {'`' * ticks}\n``\n{fence}"
+
+
+def read_alike(html: str) -> str:
+    """The Markdown that the kernel and its twin write, which has to be the same; targets are as they are written."""
+    document = Document(html.encode(), "https://a.example/", identify_media("text/html", b""), "UTF-8")
+    found = read_by_twin(document, unshown=False, wants_markdown=True)[-1]
+    if kernel := native():
+        assert kernel.read_readable(document.body, "UTF-8", False, False, True)[-1] == found
+    return found
 
 
 def test_targets_that_are_no_http_urls_stay() -> None:

@@ -2,8 +2,9 @@
 
 CommonMark with the tables of GitHub. Blocks have an empty line between them, items of a list have none. A table that is
 there for the layout only is written as its blocks; one without a row of headings gets an empty one. The target of a
-link stands between two `TARGET` characters, for the caller to put its URL there. The kernel's writer, in
-native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
+link stands between two `TARGET` characters, for the caller to put its URL there. What is written once for each line,
+or once for each part of a link, is bounded, so that the Markdown is no longer than some times the document. The
+kernel's writer, in native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
 """
 
 import re
@@ -38,6 +39,10 @@ _NO_LANGUAGES = frozenset(("default", "none", "text", "plain", "plaintext", "not
 _LANGUAGE_UP = 3  # the code and the blocks around it whose class may name its language
 _MOST_CELLS = 100  # in a row, however many columns a cell spans
 _MOST_ROWS = 1_000  # that a cell spans
+_MOST_PARTS = 20  # of a link that other blocks, line breaks or marks interrupt; the words behind them are no link
+# Of what stands before the lines in lists and quotes: so many characters, and some more for each block and each
+# character in it. Blocks for which that does not suffice are written as if they stood in none.
+_PREFIX_CHARS, _PREFIX_CHARS_OF_BLOCK, _PREFIX_CHARS_OF_CHAR = 65_536, 16, 4
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
 # Blocks that are written as something; the others only begin and end lines. `thead` is looked for by the rows in it.
 _WRITTEN_BLOCKS = HEADINGS | VERBATIM | CELLS | _LISTS | {"table", "tr", "li", "blockquote"}
@@ -72,6 +77,8 @@ class _Writer:
         self._last = ""  # the kind of the last block
         self._nodes: list[Node] = []
         self._prefixes: list[_Prefix] = []
+        self._width = 0  # of them all
+        self._spare_chars = _PREFIX_CHARS
         self._numbers: list[int] = []  # of each open list: that of its next item, 0 without numbers
         self._line: list[str] = []
         self._has_space = False
@@ -79,9 +86,11 @@ class _Writer:
         self._marks: list[str] = []  # that are open, in their order
         self._waiting: list[str] = []  # those of them that are written before the next word
         self._target = ""  # of the open link
+        self._parts = 0  # of it, up to here
         self._flat = 0  # where an open heading or pre is in the nodes: blocks in it are none
         self._code: list[str] | None = None  # of an open pre
         self._language = ""
+        self._languages: dict[str, str] = {}  # by the attributes of the blocks around code
         self._table: _Table | None = None
         self._cell: list[str] | None = None  # the blocks of an open cell
 
@@ -101,8 +110,8 @@ class _Writer:
                 self._flat = len(self._nodes)
             elif tag in VERBATIM:
                 self._flat, self._code = len(self._nodes), []
-                around = (attributes_of(each.attributes).get("class", "") for each in self._nodes[-_LANGUAGE_UP:][::-1])
-                self._language = next(filter(None, map(_language, around)), "")
+                around = (self._language_by(each.attributes) for each in self._nodes[-_LANGUAGE_UP:][::-1])
+                self._language = next(filter(None, around), "")
             elif self._table is not None:
                 if tag == "tr":
                     self._table.begin_row()
@@ -113,9 +122,18 @@ class _Writer:
             elif tag in _LISTS:
                 self._numbers.append(_number(attributes_of(node.attributes).get("start"), 1) if tag == "ol" else 0)
             elif tag == "li":
-                self._prefixes.append(self._item_prefix())
+                self._begin_prefix(self._item_prefix())
             elif tag == "blockquote":
-                self._prefixes.append(_Prefix("> ", "> ", is_item=False))
+                self._begin_prefix(_Prefix("> ", "> ", is_item=False))
+
+    def _language_by(self, attributes: str) -> str:
+        if attributes not in self._languages:
+            self._languages[attributes] = _language(attributes_of(attributes).get("class", ""))
+        return self._languages[attributes]
+
+    def _begin_prefix(self, prefix: "_Prefix") -> None:
+        self._prefixes.append(prefix)
+        self._width += len(prefix.others)
 
     def _item_prefix(self) -> "_Prefix":
         number = self._numbers[-1] if self._numbers else 0
@@ -148,7 +166,7 @@ class _Writer:
                 self._numbers.pop()
                 self._last = self._last if self._numbers else "list"
             elif tag == "li" or tag == "blockquote":
-                self._prefixes.pop()
+                self._width -= len(self._prefixes.pop().others)
 
     def _close_in_table(self, node: Node, table: "_Table") -> None:
         if node.tag in CELLS:
@@ -175,6 +193,8 @@ class _Writer:
         if self._line and self._line[-1] != "\n" and (self._has_space or text[0].isspace()):
             self._line.append(" ")
         if self._waiting:
+            if _LINK in self._waiting:
+                self._begin_part()
             self._line += self._waiting
             self._waiting = []
         if _SPECIAL.search(words) and _CODE not in self._marks:
@@ -210,10 +230,17 @@ class _Writer:
         is_code = _CODE in self._marks
         if is_code:
             self._finish(_CODE)
-        self._target = target
+        self._target, self._parts = target, 0
         self._begin(_LINK)
         if is_code:
             self._begin(_CODE)
+
+    def _begin_part(self) -> None:
+        """The open link begins, or goes on, unless it did so too often."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            self._marks.remove(_LINK)
+            self._waiting.remove(_LINK)
 
     def _finish(self, mark: str) -> None:
         """Ends a mark, and those that were opened after it, which then begin again."""
@@ -277,7 +304,7 @@ class _Writer:
         if self._cell is not None:
             self._cell += lines
             return
-        if not self._prefixes:
+        if not (self._prefixes and self._affords_prefixes(lines)):
             if self._out:
                 self._out.append("\n\n")
             self._out.append(("  \n" if kind == "text" else "\n").join(lines))
@@ -300,6 +327,14 @@ class _Writer:
         self._out.append(first + ("  \n" if kind == "text" else "\n").join(lines).replace("\n", f"\n{others}"))
         self._last = "item" if is_item and kind == "text" else kind
 
+    def _affords_prefixes(self, lines: list[str]) -> bool:
+        self._spare_chars += _PREFIX_CHARS_OF_BLOCK + _PREFIX_CHARS_OF_CHAR * sum(map(len, lines))
+        cost = self._width * len(lines)
+        if cost > self._spare_chars:
+            return False
+        self._spare_chars -= cost
+        return True
+
     def _add_boundary(self) -> None:
         """A block begins or ends in a heading or in code."""
         self._has_space = True
@@ -313,9 +348,9 @@ class _Writer:
             whole = filter(None, map(str.strip, lines))
             self._cell += [_CODE_SPAN.sub(_code_span, f"{_CODE}{line}{_CODE}") for line in whole]
         elif lines:
-            fence = "```"
-            while any(line.lstrip().startswith(fence) for line in lines):
-                fence += "`"
+            starts = [line.lstrip() for line in lines if "```" in line]
+            longest = max((len(start) - len(start.lstrip("`")) for start in starts), default=0)
+            fence = "`" * max(3, longest + 1)
             self._emit([f"{fence}{self._language}", *lines, fence], "code")
 
     def end(self) -> str:
