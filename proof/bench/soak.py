@@ -3,7 +3,8 @@
 Three hosts in ten are traps without end, or refuse requests for some seconds out of every twenty; names fail to
 resolve, and single documents hang, drip, lie about their length, never end or are bombs. The crawl is watched from
 outside: once a minute its memory, file descriptors and threads are read from the kernel, and the counts from its state,
-beside it: every known URL must be counted in exactly one place. `--minutes 5` makes it shorter.
+beside it: every known URL must be counted in exactly one place. `--minutes 5` makes it shorter; a crawl that ends by
+itself is not long enough, either.
 
 A soak that is interrupted, even by `kill -9`, goes on by the same command and code: the collection stays, the web
 serves it at the same ports, and the samples are kept, so minutes add up. A new process begins with empty caches, so
@@ -40,7 +41,8 @@ BAD_HOSTS = ("unavailable", "too-many", "calendar", "path-loop", "session-ids", 
 BAD_HOST_SHARE = 0.05  # of each kind
 BAD_DOCUMENT_SHARE = 0.002  # of each kind
 BAD_NAMES = {"servfail": 0.02, "timeout": 0.02, "slow": 0.02}
-WRONG, DESCRIPTORS, THREADS, MEMORY = (
+LASTED, WRONG, DESCRIPTORS, THREADS, MEMORY = (
+    "minutes that count",
     "times the counts did not add up",
     "file descriptors more at the end",
     "threads more at the end",
@@ -157,18 +159,23 @@ def _soak(run: Run, ledger: SoakLedger, seconds: float) -> None:
         run.progress(int(left_s), "seconds") as step,
     ):
         ledger.add(SoakProcess(web.port, web.dns_port, time.time() - time.monotonic()))
-        into, passed = folder / "crawl", 0
+        into, passed, due_s, is_over = folder / "crawl", 0, every_s, False
 
         def watch(pid: int) -> None:
-            nonlocal passed
-            passed += 1
+            nonlocal passed, due_s, is_over
+            passed += 1  # of its own, should it have been stopped meanwhile
             step.advance()
-            if passed == int(left_s):  # of its own, should it have been stopped meanwhile
-                os.kill(pid, signal.SIGTERM)
-            if passed % int(every_s) == 0 and (found := sample(pid, into, number, passed)) is not None:
+            if is_over:
+                return
+            if passed >= due_s and (found := sample(pid, into, number, passed)) is not None:
+                due_s = (passed // every_s + 1) * every_s
                 ledger.add(found)
                 if found.uncounted:
                     run.say(f"after {passed} s: {found.uncounted} of {found.known} URLs are counted nowhere or twice")
+            has_last = due_s > left_s or passed >= left_s + every_s  # the last sample may be late
+            if passed >= left_s and has_last:
+                is_over = True
+                os.kill(pid, signal.SIGTERM)
 
         seeds = [web.front_page(host) for host in range(HOSTS)]
         manners = ["--delay", str(DELAY_S), "--scope", "any", "--into", str(into)]
@@ -180,6 +187,8 @@ def _soak(run: Run, ledger: SoakLedger, seconds: float) -> None:
         except LycosaError:  # a crawl that failed is no crawl to go on with
             ledger.close()
             raise
+        if not is_over:
+            run.say(f"the crawl ended by itself after {passed} s")
 
 
 def _requests(folder: Path, processes: list[SoakProcess]) -> Iterator[LoggedRequest]:
@@ -193,6 +202,10 @@ def _requests(folder: Path, processes: list[SoakProcess]) -> Iterator[LoggedRequ
 def _report(run: Run, samples: list[SoakSample]) -> None:
     run.figure("samples", len(samples))
     run.figure(WRONG, sum(bool(each.uncounted) for each in samples))
+    if run.quick:
+        run.leave_out(LASTED, "a quick run")
+    else:
+        run.figure(LASTED, _minutes(samples))
     if not (processes := judged(samples)):
         for figure in (DESCRIPTORS, THREADS, MEMORY):
             run.leave_out(figure, "too short to tell")
@@ -229,6 +242,7 @@ EXPERIMENT = Experiment(
     run=measure,
     minutes=MINUTES,
     bars=(
+        Bar("long enough", LASTED, ">=", MINUTES),
         Bar("counts add up", WRONG, "<=", 0),
         Bar("descriptors", DESCRIPTORS, "<=", 50),
         Bar("threads", THREADS, "<=", 2),

@@ -59,6 +59,8 @@ def test_killed_soak_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         time.sleep(0.05)
     result, said = short_soak()
     held = {verdict.bar.name: verdict.held for verdict in result.verdicts}
+    (length,) = [verdict for verdict in result.verdicts if verdict.bar.name == "long enough"]
+    assert length.left_out
     assert held["counts add up"]
     assert held["polite"]
     assert "going on after 0.1 of" in said
@@ -104,3 +106,17 @@ def test_minutes_of_a_process_that_cannot_be_judged_do_not_count() -> None:
     assert judged([*short, *long]) == [long]
     assert soak._minutes([*short, *long]) == 19 / 60
     assert soak.MEMORY not in figures_of(short)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_enough"),
+    [([60], True), ([59], False), ([40, 20], True), ([58, 7], False), ([5], False), ([], False)],
+)
+def test_hour_that_is_none_is_not_long_enough(minutes: list[int], is_enough: bool) -> None:
+    (bar,) = [each for each in soak.EXPERIMENT.bars if each.name == "long enough"]
+    found = [
+        SoakSample(number, 60.0 * n, 100.0, 50, 9, 1_000, 0)
+        for number, count in enumerate(minutes)
+        for n in range(1, count + 1)
+    ]
+    assert bar.holds(figures_of(found)[bar.figure]) == is_enough
