@@ -137,7 +137,7 @@ def follow(web: SimWeb, place: PagePlace, days: list[float], told: list[list[Cha
         pictures = {_visit_at(picture.at_s, days) for row in rows for picture in row.pictures}
         if truth in UNCHANGED and (untold or pictures & excused):
             truth = ChangeKind.IMAGE
-        untold -= pictures
+        untold = {each for each in untold if each > max(pictures, default=0)}  # one look tells all that came before it
         tally.pairs += 1
         codes = _parameters(web, place, state)
         seen = compare_parameters(numbers, codes) if is_there else truth  # a page that is gone is not a matter of codes
