@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web.markup import OddMarkup, split_markup, split_odd_markup, split_tag
+from lycosa.web.markup import OddMarkup, attributes_of, split_markup, split_odd_markup, split_tag
 from lycosa.web.readable import extract_readable
 
 ODD = {
@@ -37,6 +37,12 @@ def test_attributes_of_an_odd_tag_are_as_they_are_written() -> None:
     _, tags = split_odd_markup('<a title="x>y" href=a<b>z')
 
     assert split_tag(tags[0])[1] == ' title="x>y" href=a<b'
+
+
+def test_attributes_stand_between_spaces_and_slashes_however_many() -> None:
+    attributes = "/ " * 50_000 + "a=b/ / =c //d\n=\n'e'/f"
+
+    assert attributes_of(attributes) == {"a": "b/", "=c": "", "d": "e", "f": ""}
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<br/>", '<a href="x">', "<!-- c -->", "<?x?>", "text", " & ", '"'])))

@@ -15,13 +15,14 @@ from html.entities import html5
 _SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
 _NAME = rf"/?[a-zA-Z][^{_SPACE}/>]*+"
 _ATTRIBUTE = (
-    rf"[{_SPACE}/]*+(%s[^{_SPACE}/>][^{_SPACE}/>=]*+)[{_SPACE}]*+"
+    rf"(%s[^{_SPACE}/>][^{_SPACE}/>=]*+)[{_SPACE}]*+"
     rf"(?:(?!=)|=[{_SPACE}]*+(?:\"(%s[^\"]*+)\"|'(%s[^']*+)'|(?![\"'])(%s[^{_SPACE}>]*+)))"
 )
+# Without the slashes before it: the search would begin at each of them, and go through all that follow.
 _ATTRIBUTES = re.compile(_ATTRIBUTE % (("",) * 4))
 # The rest of a tag: in nearly all tags every value is quoted; the other form is that of the standard.
 _PLAIN_REST = rf"[^\"'<>=]*+(?:(?<![{_SPACE}/\"])=\"[^\"<>]*+\"[^\"'<>=]*+)*+"
-_REST = rf"(?:{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+"
+_REST = rf"(?:[{_SPACE}/]*+{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+"
 RAW_TEXT = frozenset("script style title textarea iframe noembed noframes xmp".split())  # what is in these is no markup
 _RAW = rf"(?ai:{'|'.join(sorted(RAW_TEXT))})(?![^{_SPACE}/>])"
 
