@@ -34,6 +34,9 @@ def rewritten(
         ("<a href='java\nscript:go()'>", "<a>"),
         ("<a href=mailto:me@x.example>", "<a href=mailto:me@x.example>"),
         ("<img src=i.png alt='a > b'>", '<img src="/t/file/2026/https://site.example/docs/i.png" alt="a &gt; b">'),
+        ("<script\u00a0><img src=i>", '<script\u00a0><img src="/t/file/2026/https://site.example/docs/i">'),
+        ("<script>'</\u017fcript><img src=i>'</script>", "<script>'</\u017fcript><img src=i>'</script>"),
+        ("<img a\vsrc=i b\u2003src=i>", "<img a\vsrc=i b\u2003src=i>"),
         ("<img src=data:image/gif;base64,AA>", "<img src=data:image/gif;base64,AA>"),
         (
             "<img srcset='a.png 1x, /b.png 2x,c.png'>",

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from lycosa.web import base_url, escape_query, parse_url
 
-_ATTRIBUTES = r"(?:[\s/]++|=?[^\s/>=]++(?:\s*+=\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\s>\"'][^\s>]*+)?+)?+|=)*+"
+_SPACE = r"\t\n\f\r "  # of HTML; any other one is part of a name
+_VALUE = rf"[{_SPACE}]*+=[{_SPACE}]*+(?:\"(%s[^\"]*+)(?:\"|\Z)|'(%s[^']*+)(?:'|\Z)|(%s[^{_SPACE}>\"'][^{_SPACE}>]*+))?+"
+_ATTRIBUTES = rf"(?:[{_SPACE}/]++|=?[^{_SPACE}/>=]++(?:{_VALUE % (('?:',) * 3)})?+|=)*+"
 _COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"
-_TAG = rf"<(?P<name>[a-zA-Z][^\s/>]*+)(?P<attributes>{_ATTRIBUTES})(?P<end>>|\Z)"
+_TAG = rf"<(?P<name>[a-zA-Z][^{_SPACE}/>]*+)(?P<attributes>{_ATTRIBUTES})(?P<end>>|\Z)"
 _HTML_TOKEN = re.compile(rf"{_COMMENT}|{_TAG}", re.DOTALL)
 _XML_TOKEN = re.compile(rf"{_COMMENT}|<!\[CDATA\[.*?(?:\]\]>|\Z)|{_TAG}", re.DOTALL)
-_ATTRIBUTE = re.compile(
-    r"(=?[^\s/>=]++)(?:\s*+=\s*+(?:\"([^\"]*+)(?:\"|\Z)|'([^']*+)(?:'|\Z)|([^\s>\"'][^\s>]*+))?+)?+"
-)
+_ATTRIBUTE = re.compile(rf"(=?[^{_SPACE}/>=]++)(?:{_VALUE % (('',) * 3)})?+")
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,9});?|#[xX]([0-9a-fA-F]{1,8});?|([a-zA-Z][a-zA-Z0-9]*+;?))(=?)")
 _CSS = re.compile(
     r"/\*.*?(?:\*/|\Z)|@namespace[^;]*+;?"
@@ -31,7 +31,7 @@ _CSS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))", re.DOTALL)
-_SCHEME = re.compile(r"[\0-\x20]*(?:about|blob|data|javascript|mailto|tel|sms|cid|magnet):", re.IGNORECASE)
+_SCHEME = re.compile(r"[\0-\x20]*(?:about|blob|data|javascript|mailto|tel|sms|cid|magnet):", re.ASCII | re.IGNORECASE)
 _REFRESH = re.compile(r"(?P<wait>[\s0-9.]*+[;,]?\s*+(?:url\s*+=\s*+)?)(?P<url>.*)", re.IGNORECASE | re.DOTALL)
 
 # Elements whose content is not markup. Scripts are off, so `noscript` is not among them.
@@ -78,7 +78,7 @@ class HtmlRewriter:
             parts.append(self._tag(name, found))
             is_closed = self._is_xml and found["attributes"].endswith("/")
             if name in _RAW and not is_closed and (name == "style" or not self._is_xml):
-                end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
+                end = re.compile(rf"</{name}(?=[{_SPACE}/>])", re.ASCII | re.IGNORECASE).search(text, at)
                 stop = end.start() if end else len(text)
                 parts.append(self._css(text[at:stop]) if name == "style" else text[at:stop])
                 at = stop
