@@ -18,6 +18,7 @@ from lycosa.inspect import StoredPage
 # What YAML does not take as it is, or takes for the end of a line.
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _FOLDERS_KNOWN = 10_000
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each value
 
 
 class MarkdownFolder(ExportFormat):
@@ -65,7 +66,7 @@ def front_matter(page: StoredPage) -> bytes:
 
 def _yaml(value: Any) -> str:
     """A value on one line: JSON is YAML, but for characters that YAML wants escaped."""
-    return _UNPRINTABLE.sub(_escaped, clean_text(json.dumps(value, ensure_ascii=False)))
+    return _UNPRINTABLE.sub(_escaped, clean_text(_encode(value)))
 
 
 def _escaped(found: re.Match[str]) -> str:
