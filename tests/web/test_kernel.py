@@ -164,6 +164,7 @@ def test_title_that_begins_first_is_the_title_though_a_hidden_one_in_it_ends_bef
     assert difference(document_of(page.replace(b"outer", b" "))) == {}
 
 
+@needs_kernel
 def test_main_element_in_a_title_leaves_no_mark_there() -> None:
     assert difference(document_of(b"<svg><form><title><main>")) == {}
 
