@@ -9,6 +9,7 @@ from lycosa.fetch.retry import (
     JITTER_SHARE,
     MAX_RETRY_AFTER_S,
     MAX_WAIT_S,
+    describe_next_try,
     parse_retry_after,
     retry_rule,
     retry_wait,
@@ -142,3 +143,15 @@ def test_parse_retry_after_any_text_gives_an_answer(value: str) -> None:
     seconds = parse_retry_after(value, now_unix_s=NOW_UNIX_S)
 
     assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_S
+
+
+@pytest.mark.parametrize(
+    ("tried", "failed", "said"),
+    [
+        (1, "reset", "try 2 of 3 after reset"),
+        (2, "503", "try 3 of 6 after 503"),
+        (1, "head-404", "another try after head 404"),  # a crawl ended with an error here
+    ],
+)
+def test_next_try_is_told_after_whatever_failed(tried: int, failed: str, said: str) -> None:
+    assert describe_next_try(tried, failed) == said

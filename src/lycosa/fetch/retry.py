@@ -88,6 +88,8 @@ BY_STATUS: dict[int, RetryRule] = {
     505: FINAL,
 }
 
+_NAMES = frozenset(failure.value for failure in Failure)
+
 
 def retry_rule(
     failure: Failure | None, status: int, *, is_first: bool = False, was_held: bool = False
@@ -106,7 +108,11 @@ def retry_rule(
 
 def describe_next_try(tried: int, failed: str) -> str:
     """Says in words which try of a URL is the next, and what failed before it: `try 2 of 3 after reset`."""
-    rule = retry_rule(None, int(failed)) if failed.isdigit() else retry_rule(Failure(failed), 0)
+    rule = None  # of what failed otherwise, such as a HEAD that is refused, the table knows nothing
+    if failed.isdigit():
+        rule = retry_rule(None, int(failed))
+    elif failed in _NAMES:
+        rule = retry_rule(Failure(failed), 0)
     is_counted = rule is not None and 0 < tried < rule.tries  # or the host failed, or it is tried for ever (--wait)
     which = f"try {tried + 1} of {rule.tries}" if rule and is_counted else "another try"
     return f"{which} after {failed.replace('-', ' ')}"
