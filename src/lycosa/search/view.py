@@ -8,6 +8,7 @@ state, snippets from the archive.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -143,9 +144,9 @@ class SearchView:
                 raise
         self._delete_temporary()
         self._temporary = TemporaryDirectory(prefix="lycosa-index-")
-        return make_reader(
-            self._collection, self._as_of_s or time.time(), self._temporary.name, progress=self._progress
-        )
+        # Now is whatever the collection holds: the clock of the machine that crawled it may be ahead of this one.
+        at_s = math.inf if self._as_of_s is None else self._as_of_s
+        return make_reader(self._collection, at_s, self._temporary.name, progress=self._progress)
 
     def _delete_temporary(self) -> None:
         if self._temporary is not None:
