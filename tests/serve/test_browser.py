@@ -31,7 +31,7 @@ class Viewer:
 
     def click(self, selector: str) -> None:
         self.page.wait(lambda: self.page.evaluate("document.readyState") == "complete", PATIENCE_S)  # buttons work now
-        self.page.evaluate(f"document.querySelector({selector!r}).click()")
+        self.page.press(selector)
 
     def fill(self, setting: str, value: str) -> None:
         form = f"document.querySelector('[data-set={setting}]')"
@@ -70,6 +70,9 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
         viewer.wait_for("#toast button", "Undo")
         viewer.fill("exclude", "*/nothing-is-here/*")
         viewer.wait_for("#toast", "continues with these settings")
+        viewer.open("/settings")
+        viewer.fill("scope", "domain")
+        viewer.wait_for("#toast button", "Undo")
         viewer.open("/")
         viewer.click("[data-steer=resume]")
         assert page.problems == []
@@ -80,6 +83,7 @@ def test_crawl_is_watched_steered_searched_and_read(tmp_path: Path) -> None:
         kept = (into / "lycosa.toml").read_text()
         assert "nothing-is-here" in kept
         assert "delay_s = 0.0" in kept
+        assert 'scope = "domain"' in kept
 
         with live_page(into) as second:
             viewer = Viewer(page, second.link)
