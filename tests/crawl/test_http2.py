@@ -1,8 +1,5 @@
 """HTTP/2 as an option of a crawl, and what a host says of https, by a server that offers both."""
 
-import shutil
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,48 +9,19 @@ import trustme
 
 from lycosa.inspect import hosts, open_to_read
 from lycosa.store.warc_read import WarcReader
+from tests.nginx import nginx
 from tests.sessions.recording_server import crawl
-
-NGINX = """
-user root; daemon off; pid {folder}/nginx.pid; worker_processes 1; error_log stderr crit;
-events {{ worker_connections 64; }}
-http {{
-  access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e; default_type text/html;
-  server {{
-    listen 127.0.0.1:{port} ssl http2; root {folder}/site;
-    ssl_certificate {folder}/site.pem; ssl_certificate_key {folder}/site.pem;
-    add_header Strict-Transport-Security "max-age=3600; includeSubDomains" always;
-  }}
-}}
-"""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[str]:
-    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "site.pem"))
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("<title>hello</title>")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port))
-    server = subprocess.Popen([nginx, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")])
-    try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if not probe.connect_ex(("127.0.0.1", port)):
-                    break
-            time.sleep(0.02)
+    with nginx(tmp_path, tmp_path / "site") as port:
         yield f"https://127.0.0.1:{port}/"
-    finally:
-        server.terminate()
-        server.wait(5)
 
 
 @pytest.mark.parametrize(("http2", "protocol"), [(False, None), (True, "h2")])

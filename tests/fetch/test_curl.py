@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from rig import Rig, with_rig
+from rig import QUICK, Rig, with_rig
 from rough_server import Line, page, rough_server, says
 
 from lycosa.fetch.curl import raise_descriptor_limit
@@ -343,7 +343,7 @@ def test_curl_done_may_start_and_raise_and_others_still_hear() -> None:
 
         for _ in range(5):
             rig.downloader.start(rig.request("/"), again)
-        await asyncio.wait_for(finished.wait(), 5)
+        await asyncio.wait_for(finished.wait(), 60)
         await asyncio.sleep(0.1)
 
         assert len(heard) >= 50
@@ -372,7 +372,7 @@ def test_curl_hook_is_asked_at_the_end_of_the_headers() -> None:
         assert anyway.failure is Failure.IDLE_TIMEOUT
         assert asked == [(200, "text/html"), (200, "video/mp4")]
 
-    with_rig(work, accepts=accepts)
+    with_rig(work, QUICK, accepts=accepts)
 
 
 def test_curl_hook_that_raises_is_a_failure_of_that_request_only() -> None:

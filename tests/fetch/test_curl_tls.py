@@ -1,21 +1,19 @@
 """The libcurl adapter over TLS: who is trusted, and HTTP/2."""
 
 import asyncio
-import shutil
-import socket
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 import trustme
 import uvloop
-from rig import QUICK, Rig, with_rig
+from rig import UNHURRIED, Rig, with_rig
 from rough_server import RoughServer
 
 from lycosa.errors import SettingsError
 from lycosa.fetch.curl import CurlDownloader
 from lycosa.records import Failure
+from tests.nginx import nginx
 
 AUTHORITY = trustme.CA()
 
@@ -92,23 +90,14 @@ def test_tls_unusable_ca_file_is_a_settings_error(tmp_path: Path, content: str |
 
 @pytest.mark.slow
 def test_http2_requests_to_one_host_share_a_connection(tmp_path: Path, ca_file: str) -> None:
-    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
     certificate = AUTHORITY.issue_cert("site.example")
     certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "site.pem"))
     (tmp_path / "page.html").write_text("x" * 50_000)
-    port = free_port()
-    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port))
-    server = subprocess.Popen([nginx, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")])
 
-    async def main() -> None:
-        downloader = CurlDownloader(QUICK, ca_file=ca_file, use_http2=True)
+    async def main(port: int) -> None:
+        downloader = CurlDownloader(UNHURRIED, ca_file=ca_file, use_http2=True)
         rig = Rig(RoughServer(), downloader)
-        for _ in range(50):
-            if (await rig.get("/page.html", scheme="https", port=port)).failure is None:
-                break
-            await asyncio.sleep(0.05)
+        assert (await rig.get("/page.html", scheme="https", port=port)).failure is None
         before = downloader.stats().connections_opened
         responses = await asyncio.gather(*(rig.get("/page.html", scheme="https", port=port) for _ in range(50)))
         opened = downloader.stats().connections_opened - before
@@ -118,29 +107,5 @@ def test_http2_requests_to_one_host_share_a_connection(tmp_path: Path, ca_file: 
         assert {len(response.body) for response in responses} == {50_000}
         assert opened == 0
 
-    try:
-        uvloop.run(main())
-    finally:
-        server.terminate()
-        server.wait(5)
-
-
-NGINX = """
-user root; daemon off; pid {folder}/nginx.pid; worker_processes 1; error_log stderr crit;
-events {{ worker_connections 64; }}
-http {{
-  access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-  server {{
-    listen 127.0.0.1:{port} ssl http2; root {folder};
-    ssl_certificate {folder}/site.pem; ssl_certificate_key {folder}/site.pem;
-  }}
-}}
-"""
-
-
-def free_port() -> int:
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    with nginx(tmp_path, tmp_path) as port:
+        uvloop.run(main(port))

@@ -16,7 +16,7 @@ import pytest
 from lycosa.simweb import SimSettings, SimWeb
 
 ROOT = Path(__file__).parents[2]
-# What should take no time at all may take this long on a machine with other things to do.
+PATIENCE_S = 120.0  # what takes no time at all may take this long on a machine with other things to do
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +49,7 @@ def lycosa(
 
 def connect(port: int, *, ca: Path | None = None, name: str = "h0.sim") -> socket.socket:
     """A connection to the web; with `ca` over TLS, asking for `name`."""
-    plain = socket.create_connection(("127.0.0.1", port), timeout=10)
+    plain = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
     if ca is None:
         return plain
     context = ssl.create_default_context(cafile=str(ca))
@@ -72,4 +72,4 @@ def running_simweb(*arguments: str) -> Iterator[tuple[Ready, "subprocess.Popen[s
         yield msgspec.json.decode(line, type=Ready), process
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_S)

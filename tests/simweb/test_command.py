@@ -1,6 +1,7 @@
 """The command `lycosa simweb`: what it prints, how it ends, what it leaves behind."""
 
 import asyncio
+import contextlib
 import http.client
 import os
 import signal
@@ -17,13 +18,13 @@ from lycosa.simweb.log import read_log
 from lycosa.simweb.server import serve_web
 from lycosa.simweb.settings import DNS, ROBOTS, TROUBLE
 from lycosa.simweb.truth import TruthLimits, truth_of
-from tests.simweb.conftest import lycosa, running_simweb
+from tests.simweb.conftest import PATIENCE_S, lycosa, running_simweb
 
 
 def run(*arguments: str, env: Mapping[str, str] = {}) -> tuple[int, str, str]:
     """(exit code, output, complaints) of a command that ends by itself."""
     process = lycosa("simweb", *arguments, env=env)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err
 
 
@@ -58,7 +59,7 @@ def run(*arguments: str, env: Mapping[str, str] = {}) -> tuple[int, str, str]:
 )
 def test_bad_input_gives_one_sentence_and_exit_2(arguments: list[str], words: str) -> None:
     process = lycosa("simweb", *arguments)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert words in err
     assert len(err.strip().splitlines()) == 1
@@ -97,10 +98,15 @@ def test_running_leaves_its_ports_free_afterwards() -> None:
         async with serve_web(SimSettings(hosts=2, pages=10, port=0)) as web:
             return web.port
 
-    port = asyncio.run(once())
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", port))
+    def is_free(port: int) -> bool:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return True
+        return False
+
+    assert any(is_free(asyncio.run(once())) for _ in range(3))  # another process may have taken one meanwhile
 
 
 @pytest.mark.slow
@@ -111,14 +117,14 @@ def test_output_to_a_closed_pipe_is_no_error() -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_output_to_a_full_disk_is_one_sentence_and_exit_4() -> None:
     with Path("/dev/full").open("w") as full:
         process = lycosa("simweb", "truth", "http://h0.sim:8800/", stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
     assert err.strip().splitlines()[-1] == "lycosa: cannot write the output: no space left"
     assert "Traceback" not in err
@@ -154,7 +160,7 @@ def test_truth_prints_what_the_library_finds() -> None:
 
 
 def crawl_politely(port: int, paths: list[str], pause_s: float) -> None:
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     for path in paths:
         line.request("GET", path, headers={"Host": f"h0.sim:{port}", "User-Agent": "tester"})
         line.getresponse().read()
@@ -165,10 +171,10 @@ def crawl_politely(port: int, paths: list[str], pause_s: float) -> None:
 def test_audit_of_a_real_log_exits_0_when_polite_and_1_when_not(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running_simweb("--hosts", "2", "--pages", "100", "--robots", "rules=0", "--log", str(log)) as (ready, _):
-        crawl_politely(ready.port, ["/robots.txt", "/", "/feed.xml"], 0.15)
+        crawl_politely(ready.port, ["/robots.txt", "/", "/feed.xml"], 0.6)  # the server may see one late
     code, out, _ = run("audit", str(log), "--delay", "0.1")
     assert (code, out.splitlines()[-1]) == (0, "3 requests, 1 host, 1 address: clean")
-    code, out, _ = run("audit", str(log), "--delay", "1")
+    code, out, _ = run("audit", str(log), "--delay", "600")
     assert (code, out.splitlines()[-1]) == (1, "3 requests, 1 host, 1 address: BROKEN")
     assert "h0.sim: 2 requests too early" in out
     code, out, _ = run("audit", str(log), "--json")
@@ -193,8 +199,9 @@ def test_disk_that_fills_up_stops_the_server_with_whole_lines_in_the_log(tmp_pat
     process = lycosa(*arguments, "--log", str(log), script=limited)
     assert process.stdout is not None
     port = msgspec.json.decode(process.stdout.readline())["port"]
-    crawl_politely(port, ["/feed.xml"] * 40, 0)
-    _, err = process.communicate(timeout=60)
+    with contextlib.suppress(OSError, http.client.HTTPException):  # the server ends when it writes its log
+        crawl_politely(port, ["/feed.xml"] * 40, 0)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
     assert err.strip().splitlines()[-1].startswith(f"lycosa: cannot write the log {log}: ")
     assert "Traceback" not in err
