@@ -32,10 +32,14 @@ def bounded(call: Callable[[], Result], *, units: float) -> Result:
 
 def cpu_s(call: Callable[[], Result]) -> tuple[float, Result]:
     """The processor time of a call in seconds, and what it returned."""
-    gc.collect()  # what other tests left behind is not part of it
-    began_s = process_time()
-    result = call()
-    return process_time() - began_s, result
+    gc.collect()  # what other tests left behind is not part of it, and is not looked through meanwhile
+    gc.freeze()
+    try:
+        began_s = process_time()
+        result = call()
+        return process_time() - began_s, result
+    finally:
+        gc.unfreeze()
 
 
 def python_calls(call: Callable[[], object]) -> int:

@@ -334,7 +334,7 @@ def test_crawl_without_space_ends_with_4_and_goes_on_when_there_is_some(web: Web
     words = json.dumps([str(word) for word in web.crawl(tmp_path / "c", "--scope", "any", "--json", "-q")])
     script = [sys.executable, "-m", "tests.cli.small_disk", str(tmp_path), words]
     done = subprocess.run(
-        ["unshare", "--mount", *script], cwd=REPOSITORY, capture_output=True, text=True, timeout=100, check=True
+        ["unshare", "--mount", *script], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True
     )
     full, status, archive, again, archive_again = (Said(*each) for each in json.loads(done.stdout))
 

@@ -42,12 +42,15 @@ def test_crawl_interrupted_at_any_early_moment_ends_at_once_in_a_word(tmp_path: 
         first.kill()
         first.communicate()
         told = 0
-        for number in range(MOMENTS):
+        for number in range(10 * MOMENTS):
+            if number >= MOMENTS and told >= MOMENTS // 2:
+                break
             running = started("crawl", url, "--into", tmp_path / str(number), "-q")
             time.sleep(rng.uniform(0.0, until_request_s))
             running.send_signal(signal.SIGINT)
             said = ended(running)
             if is_too_early(said):
+                until_request_s *= 1.05  # the first one may have had the machine for itself
                 continue
             told += 1
             assert said.code == INTERRUPTED, said
@@ -64,7 +67,7 @@ def test_crawl_interrupted_while_it_makes_its_folder_goes_on_with_the_same_comma
             time.sleep(0.001)
         running.send_signal(signal.SIGINT)
         assert ended(running).code == INTERRUPTED
-        again = started("crawl", url, "--into", into, "-q", "--time", "1")
+        again = started("crawl", url, "--into", into, "-q")
         silent.accept()[0].close()
         again.send_signal(signal.SIGINT)
         assert "Traceback" not in ended(again).err
@@ -78,9 +81,10 @@ def test_crawl_whose_terminal_is_closed_commits_and_ends_unless_it_is_to_live_on
     tmp_path: Path, before: tuple[str, ...]
 ) -> None:
     into = tmp_path / "c"
-    with simulated_web(tmp_path, "--hosts", "1", "--pages", "60") as web:
+    most = 40 if before else 1_000  # more than it gets to, or all of them
+    with simulated_web(tmp_path, "--hosts", "1", "--pages", "1500") as web:
         master, terminal = os.openpty()
-        words = web.crawl(into, "--pages", "40", delay="0.05")
+        words = web.crawl(into, "--pages", str(most), delay="0.05")
         running = started(*words, before=("setsid", "--ctty", "--wait", *before), terminal=terminal)
         os.close(terminal)
         os.set_blocking(master, False)
@@ -92,10 +96,10 @@ def test_crawl_whose_terminal_is_closed_commits_and_ends_unless_it_is_to_live_on
         code = running.wait(TIMEOUT_S)
     last = json.loads((into / "log.jsonl").read_text().splitlines()[-1])
     if before:
-        assert (code, last["event"], last["pages"]) == (0, "stop", 40)
+        assert (code, last["event"], last["pages"]) == (0, "stop", most)
     else:
         assert (code, last["event"], last["reason"]) == (INTERRUPTED, "stop", "interrupted")
-        assert 4 <= last["pages"] < 40
+        assert 4 <= last["pages"] < most
 
 
 def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(tmp_path: Path) -> None:

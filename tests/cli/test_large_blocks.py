@@ -32,7 +32,7 @@ print(resident_mb() - before)
 def kept_mb(how: str) -> float:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     command = [sys.executable, "-c", SCRIPT, how]
-    return float(subprocess.run(command, check=True, env=environment, timeout=60, capture_output=True).stdout)
+    return float(subprocess.run(command, check=True, env=environment, timeout=120, capture_output=True).stdout)
 
 
 def test_large_blocks_between_small_ones_go_back_to_the_kernel() -> None:

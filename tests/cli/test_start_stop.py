@@ -1,5 +1,6 @@
 """A crawl starts at once, stops when told, and goes on from there without asking twice."""
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import REPOSITORY, Web, ended, lycosa, simulated_web, started
+from tests.cli.command import REPOSITORY, TIMEOUT_S, Web, ended, lycosa, simulated_web, started
 from tests.cli.small_disk import check
 
 STOP_S = 20.0  # an answer may take thirty
-AT_ONCE_S = 2.0  # less than what is in flight would get after the first signal
 INTERRUPTED = 130
+# A crawl whose first Ctrl-C gives what is in flight more time than any test has.
+PATIENT = "import lycosa.crawl.loop; lycosa.crawl.loop.STOP_GRACE_S = 3_600.0; from lycosa.cli import main; main()"
 
 pytestmark = pytest.mark.slow
 
@@ -25,13 +27,14 @@ pytestmark = pytest.mark.slow
 def silent() -> Iterator[socket.socket]:
     """A server that takes connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
+        listener.settimeout(120)
         yield listener
 
 
 @pytest.fixture
 def slow_web(tmp_path: Path) -> Iterator[Web]:
-    with simulated_web(tmp_path, "--hosts", "4", "--pages", "300", "--rtt", "100") as web:
+    """It takes seconds to crawl, however fast the machine."""
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "300", "--rtt", "300") as web:
         yield web
 
 
@@ -46,7 +49,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
-def wait_for(what: Callable[[], bool], *, within_s: float = 60.0) -> None:
+def wait_for(what: Callable[[], bool], *, within_s: float = 120.0) -> None:
     deadline = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < deadline, "it did not happen"
@@ -56,7 +59,7 @@ def wait_for(what: Callable[[], bool], *, within_s: float = 60.0) -> None:
 def test_crawl_of_a_collection_that_was_killed_goes_on_with_its_queue(silent: socket.socket, tmp_path: Path) -> None:
     """How soon it does with a million URLs is measured by `make bench NAME=start`."""
     build = [sys.executable, "-m", "proof.ground.killed_collection", str(tmp_path / "c"), "5000"]
-    subprocess.run(build, check=True, cwd=REPOSITORY, timeout=120)
+    subprocess.run(build, check=True, cwd=REPOSITORY, timeout=300)
 
     running = started("crawl", url_of(silent), "--into", tmp_path / "c", "-q", "--dns", "127.0.0.1:9")
     silent.accept()[0].close()
@@ -69,7 +72,7 @@ def test_crawl_of_a_collection_that_was_killed_goes_on_with_its_queue(silent: so
 def test_crawl_interrupted_ends_soon_and_asks_for_nothing_twice(slow_web: Web, tmp_path: Path) -> None:
     words = slow_web.crawl(tmp_path / "c", "--scope", "any", "--per-host", "4", "--json", "-q")
     running = started(*words)
-    wait_for(lambda: len(slow_web.requests()) >= 60)
+    wait_for(lambda: len(slow_web.requests()) >= 30)
     running.send_signal(signal.SIGINT)
     first = ended(running)
     second = lycosa(*words)
@@ -97,25 +100,19 @@ def test_crawl_interrupted_does_not_wait_for_a_host_that_is_silent(
     assert "1 still queued" in lycosa("status", tmp_path / "c").out
 
 
-def test_crawl_interrupted_twice_ends_at_once(silent: socket.socket, tmp_path: Path) -> None:
-    took_s = []
-    for attempt in range(3):  # a busy machine may be late, but not each time
-        into = tmp_path / str(attempt)
-        running = started("crawl", url_of(silent), "--into", into, "-q")
-        with silent.accept()[0]:
+def test_crawl_interrupted_twice_does_not_wait_for_what_is_in_flight(silent: socket.socket, tmp_path: Path) -> None:
+    into, command = tmp_path / "c", [sys.executable, "-c", PATIENT, "crawl", url_of(silent), "--into"]
+    running = subprocess.Popen([*command, into, "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with silent.accept()[0]:
+        for patience_s in (1, 30, TIMEOUT_S):  # two that come before the first one is heard are one
             running.send_signal(signal.SIGINT)
-            time.sleep(0.5)
-            running.send_signal(signal.SIGINT)
-            begun = time.monotonic()
-            said = ended(running)
-            took_s.append(time.monotonic() - begun)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(patience_s)
+                break
+        said = ended(running)
 
-        assert (said.code, said.complaints) == (INTERRUPTED, [])
-        assert "1 still queued" in lycosa("status", into).out
-        if took_s[-1] <= AT_ONCE_S:
-            break
-
-    assert took_s[-1] <= AT_ONCE_S
+    assert (said.code, said.complaints) == (INTERRUPTED, [])
+    assert "1 still queued" in lycosa("status", into).out
 
 
 # beside a running crawl

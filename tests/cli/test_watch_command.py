@@ -81,7 +81,7 @@ def test_terminal_is_filled_and_given_back(stopped: Path) -> None:
             said += os.read(leader, 65_536).decode()
         except OSError:  # it has ended
             break
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     os.close(leader)
     shown = ESCAPES.sub("", said)
     assert "\x1b[?1049h" in said and "\x1b[?1049l" in said, "the screen of before comes back"

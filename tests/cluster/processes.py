@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
-LONGEST_S = 120.0
+LONGEST_S = 600.0  # a crawl that takes this long hangs
 
 
 def wait_for(there: Callable[[], bool], process: "subprocess.Popen[str]") -> None:

@@ -77,7 +77,7 @@ async def longest_turn(crawl: Crawl, *, known: int) -> tuple[float, CrawlStats]:
 
 def run(into: Path, *seeds: str, known: int) -> tuple[float, CrawlStats]:
     async def main() -> tuple[float, CrawlStats]:
-        async with Crawl(*seeds, into=into, delay_s=0) as crawl, asyncio.timeout(60):
+        async with Crawl(*seeds, into=into, delay_s=0) as crawl, asyncio.timeout(120):
             gc.freeze()  # as the command does
             return await longest_turn(crawl, known=known)
 

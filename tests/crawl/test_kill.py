@@ -6,14 +6,18 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
+from lycosa.records import Family
 from lycosa.simweb.log import LoggedRequest
-from tests.crawl.full_crawl import LONGEST_S, full_crawl, pages_of_whole
+from lycosa.store import CollectionStore, is_collection
+from lycosa.web import url_from_key
+from tests.crawl.full_crawl import LONGEST_S, FullCrawl, full_crawl, pages_of_whole
 from tests.simweb.conftest import lycosa
 
 PAGES, KILLS = 7_000, 14  # more pages than it can fetch before the last kill
@@ -22,24 +26,35 @@ PAGES, KILLS = 7_000, 14  # more pages than it can fetch before the last kill
 @pytest.mark.slow
 def test_kills_lose_nothing(tmp_path: Path) -> None:
     with full_crawl(tmp_path, PAGES) as crawl:
-        kills = kill_often(crawl.words, KILLS, random.Random(1))
-    assert unexplained_refetches(pages_of_whole(crawl), kills) == []
+        kills = kill_often(crawl, KILLS, random.Random(1))
+    assert kills[-1].committed
+    assert refetches_of_committed(pages_of_whole(crawl), kills, crawl.port) == []
 
 
-def kill_often(command: Sequence[str], times: int, chance: random.Random) -> list[float]:
-    """Starts the command again and again and kills it at random moments; the last time it runs to its end."""
-    kills: list[float] = []
+class Killed(NamedTuple):
+    """When a crawl was killed, when the web had read all its requests, and the URLs that it had committed as pages."""
+
+    at: float
+    heard: float
+    committed: set[str]
+
+
+def kill_often(crawl: FullCrawl, times: int, chance: random.Random) -> list[Killed]:
+    """Starts the crawl again and again and kills it at random moments; the last time it runs to its end."""
+    kills: list[Killed] = []
     while len(kills) < times:
-        process = lycosa(*command)
+        process = lycosa(*crawl.words)
         try:
             process.wait(timeout=0.5 + chance.random())
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
-            kills.append(time.monotonic())
+            at = time.monotonic()
             process.communicate()
+            wait_until_read(crawl.port)
+            kills.append(Killed(at, time.monotonic(), committed_pages(crawl.into)))
             continue
         pytest.fail(f"the crawl ended after {len(kills)} kills: {process.communicate()}")
-    process = lycosa(*command)
+    process = lycosa(*crawl.words)
     try:
         _, err = process.communicate(timeout=LONGEST_S)
     finally:
@@ -48,14 +63,28 @@ def kill_often(command: Sequence[str], times: int, chance: random.Random) -> lis
     return kills
 
 
-def unexplained_refetches(pages: list[LoggedRequest], kills: list[float]) -> list[str]:
-    """URLs fetched again although their request had ended a second or more before every kill."""
+def wait_until_read(port: int) -> None:
+    """Returns when the web has read all that was sent to it before: it reads in turn, and answers this request."""
+    with urlopen(f"http://127.0.0.1:{port}/.simweb/stats", timeout=LONGEST_S) as answer:
+        answer.read()
+
+
+def committed_pages(into: Path) -> set[str]:
+    if not is_collection(into):  # killed before there was one
+        return set()
+    with CollectionStore.open(into, read_only=True) as collection:
+        return {url_from_key(key) for key, _ in collection.state.walk(Family.PAGE)}
+
+
+def refetches_of_committed(pages: list[LoggedRequest], kills: list[Killed], port: int) -> list[str]:
+    """URLs fetched again although they were committed at the last kill before, or there was no kill in between."""
     by_url: dict[str, list[LoggedRequest]] = defaultdict(list)
     for entry in sorted(pages, key=lambda e: e.start):
-        by_url[f"{entry.host}{entry.path}"].append(entry)
-    return [
-        url
-        for url, fetches in by_url.items()
-        for before, after in pairwise(fetches)
-        if not any(before.end > kill - 1.0 and kill <= after.start for kill in kills)
-    ]
+        by_url[f"http://{entry.host}:{port}{entry.path}"].append(entry)
+    found = []
+    for url, fetches in by_url.items():
+        for before, after in pairwise(fetches):
+            between = [kill for kill in kills if before.start < kill.heard and kill.at <= after.start]
+            if not between or url in between[-1].committed:
+                found.append(url)
+    return found

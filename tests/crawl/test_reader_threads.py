@@ -142,7 +142,7 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
         threads.arrived(answer("http://h/1", body=b"<p>short"))
         threads.arrived(answer("http://h/2", status=404))  # nothing to read, but it waits for its turn
         assert not handed_on
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await ended.wait()
         threads.close()
         threads.arrived(answer("http://h/3"))
@@ -158,7 +158,7 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
     class HeldReader(PageReader):
         def prepare(self, answer: LeaseAnswer) -> None:
             reading.append(answer)
-            assert short_is_read.wait(20)
+            assert short_is_read.wait(120)
             super().prepare(answer)
             assert [each for each in reading if each.prepared is None] == []
 
@@ -182,7 +182,7 @@ def test_long_documents_are_read_one_at_a_time_and_hold_up_nobody() -> None:
         threads.arrived(answer("http://h/packed", body=gzip.compress(LONG * 2), headers=PACKED))
         threads.arrived(answer("http://h/short", body=b"<p>short"))
         assert threads
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await ended.wait()
         assert not threads
         threads.close()
@@ -201,7 +201,7 @@ def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_handle
         for number in range(3):
             threads.arrived(answer(f"http://h/{number}", body=LONG * 2))
         threads.hurry()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while threads:  # noqa: ASYNC110 -- nobody tells
                 await asyncio.sleep(0.01)
         threads.close()
@@ -280,7 +280,7 @@ def test_what_the_kernel_does_not_read_alone_is_read_all_the_same(
         handed_on = asyncio.get_running_loop().create_future()
         threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.set_result, threads=1)
         threads.arrived(answer("http://h/0", body=body, headers={"content-type": "text/html", **fields}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             found: LeaseAnswer = await handed_on
         threads.close()
         return found

@@ -144,7 +144,7 @@ def test_running_command_continues_with_other_settings(tmp_path: Path) -> None:
         try:
             wait_for_pages(tmp_path / "c", 20)
             assert lycosa("steer", tmp_path / "c", "set", "pages=200", "delay=0.01").code == 0
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate(timeout=120)
         finally:
             running.kill()
     assert json.loads(out)["pages"] == 200, err

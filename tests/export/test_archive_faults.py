@@ -79,7 +79,7 @@ def test_full_disk_leaves_the_old_archive_and_the_same_command_goes_on(collectio
     script = [sys.executable, "-m", "tests.export.small_disk", str(disk), str(collection), *LARGE]
 
     done = subprocess.run(
-        ["unshare", "--mount", *script], cwd=REPOSITORY, capture_output=True, text=True, timeout=100, check=False
+        ["unshare", "--mount", *script], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert done.returncode == 0, done.stderr

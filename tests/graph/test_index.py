@@ -161,7 +161,7 @@ def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
         writer.add([pages[n * 25 : n * 25 + 25]], n)
     expected = writer.counts([page.url for page in pages])
     writer.merge_if_due()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(writer.segments) > 1 and time.monotonic() < deadline:
         time.sleep(0.05)
         writer.merge_if_due()

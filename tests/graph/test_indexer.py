@@ -268,6 +268,6 @@ def test_killed_crawl_counts_links_as_a_recount_does(tmp_path: Path) -> None:
             assert process.returncode == -signal.SIGKILL, "it was running when it was killed"
             assert link_problems(into) == []
         process = lycosa(*command)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert link_problems(into) == []

@@ -372,7 +372,7 @@ def test_import_of_the_own_export_of_a_collection_visits_no_page(tmp_path: Path)
 def test_import_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     file = many(tmp_path, 6_000)
     command = started("import", file, "--into", tmp_path / "c")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not has_committed(tmp_path / "c") and time.monotonic() < deadline:
         time.sleep(0.02)
     command.send_signal(signal.SIGKILL)

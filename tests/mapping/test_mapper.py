@@ -67,7 +67,7 @@ class Stage:
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        await asyncio.wait_for(work(), 5)
+        await asyncio.wait_for(work(), 60)
 
     uvloop.run(main())
 

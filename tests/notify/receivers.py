@@ -134,7 +134,7 @@ def apprise_file(folder: Path) -> Iterator[AppriseFile]:
         os.environ.update(before)
 
 
-def wait_for(is_so: Callable[[], bool], *, most_s: float = 60.0) -> None:
+def wait_for(is_so: Callable[[], bool], *, most_s: float = 120.0) -> None:
     """Waits until something is so; the test fails if it never is."""
     end = time.monotonic() + most_s
     while not is_so():

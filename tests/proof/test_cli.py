@@ -182,7 +182,7 @@ def test_lab_interrupted_ends_at_once_with_130_and_no_files(lab: Lab) -> None:
         assert running.stderr is not None
         assert running.stderr.readline() == "steps: 0 of 1,000,000\n"
         running.send_signal(signal.SIGINT)
-        code = running.wait(timeout=10)
+        code = running.wait(timeout=120)
         assert running.stderr.read() == ""
     assert code == 130
     assert list(Path.cwd().iterdir()) == []

@@ -24,7 +24,7 @@ DAYS = 250.0  # all pages are due by then
 def recrawl(into: Path, commit: int, moment: str) -> int:
     words = (str(into), str(DAYS), str(commit), moment)  # the clock stands still: entries of two runs must not collide
     command = [sys.executable, "-m", "tests.recrawl.recrawl_victim", *words]
-    return subprocess.run(command, check=False, timeout=120).returncode
+    return subprocess.run(command, check=False, timeout=300).returncode
 
 
 def visits(into: Path) -> dict[str, int]:

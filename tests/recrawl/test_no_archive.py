@@ -224,7 +224,7 @@ def counted(self, batch, **named):
 CollectionStore.commit = counted
 run(WEB, Path(sys.argv[1]), days=250, recrawl=ALL, store_batch=5, **NONE)
 """
-    ended = subprocess.run([sys.executable, "-c", code, str(killed)], check=False, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", code, str(killed)], check=False, timeout=300)
     assert ended.returncode == -signal.SIGKILL
     assert 0 < len(listed(killed)) < len(listed(whole))
     run(WEB, killed, days=250, recrawl=ALL, **NONE)

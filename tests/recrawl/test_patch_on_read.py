@@ -227,7 +227,7 @@ def test_index_and_snippets_have_what_the_tables_say(
 def recrawl(into: Path, commit: int, moment: str) -> int:
     words = (str(into), "4", str(commit), moment, "read")
     return subprocess.run(
-        [sys.executable, "-m", "tests.recrawl.recrawl_victim", *words], check=False, timeout=120
+        [sys.executable, "-m", "tests.recrawl.recrawl_victim", *words], check=False, timeout=300
     ).returncode
 
 

@@ -65,7 +65,7 @@ def test_end_amid_pages_ends_all_processes_and_leaves_nothing(
     async def main() -> None:
         site, browsers = Site(), link()
         pages = [browsers.submit(site.page(number)) for number in range(3)]
-        await asyncio.wait_for(site.asked.wait(), 30)
+        await asyncio.wait_for(site.asked.wait(), 120)
         await browsers.finish()
         assert all(page.cancelled() for page in pages)
 
@@ -82,11 +82,11 @@ def test_pages_of_a_process_that_is_killed_are_rendered_by_the_next_one(
     async def main() -> None:
         site, browsers = Site(), link()
         pages = [browsers.submit(site.page(number)) for number in range(2)]
-        await asyncio.wait_for(site.asked.wait(), 30)
+        await asyncio.wait_for(site.asked.wait(), 120)
         [killed] = processes_of_browsers(mark)
         os.kill(killed, signal.SIGKILL)
         site.answer()
-        rendered = await asyncio.wait_for(asyncio.gather(*pages), 60)
+        rendered = await asyncio.wait_for(asyncio.gather(*pages), 120)
         assert all(b"filled" in each.html for each in rendered)
         assert browsers.replaced == 1
         await browsers.finish()
@@ -103,7 +103,7 @@ def test_process_that_ends_at_once_each_time_is_said_to_be_missing(monkeypatch: 
     async def main() -> None:
         page = BrowserLink("/usr/bin/true", "tested").submit(Site().page(1))
         with pytest.raises(BrowserMissing, match="ends at once"):
-            await asyncio.wait_for(page, 60)
+            await asyncio.wait_for(page, 120)
 
     asyncio.run(main())
 
@@ -116,8 +116,8 @@ def test_next_page_of_a_tab_sees_nothing_of_the_one_before() -> None:
         second = site.page(1)._replace(
             document=PAGE._replace(body=b"<p id=p></p><script>p.textContent = String(window.left)</script>")
         )
-        await asyncio.wait_for(browsers.submit(first), 60)
-        assert b"undefined" in (await asyncio.wait_for(browsers.submit(second), 60)).html
+        await asyncio.wait_for(browsers.submit(first), 120)
+        assert b"undefined" in (await asyncio.wait_for(browsers.submit(second), 120)).html
         await browsers.finish()
 
     asyncio.run(main())

@@ -183,7 +183,7 @@ def try_ways_out(into: str) -> dict[str, Any]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace and its packets need root")
 def test_nothing_leaves_but_by_the_requests_of_the_crawl(tmp_path: Path) -> None:
     command = ["unshare", "--net", sys.executable, "-c", INSIDE, str(tmp_path / "c")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if "unshare failed" in done.stderr:
         pytest.skip("no network namespaces here")
     assert done.returncode == 0, done.stderr

@@ -72,7 +72,7 @@ def replayed(folder: Path, *records: bytes) -> Iterator[str]:
         yield process.stdout.readline().strip()
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def text_of(page: Browser, part: str) -> str:

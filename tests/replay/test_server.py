@@ -42,7 +42,7 @@ def served(body: bytes = b"0123456789") -> Iterator[int]:
 
 
 def ask(port: int, target: str = "/", method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, target, headers=headers)
     found = connection.getresponse()
     return found.status, found.read()
@@ -50,7 +50,7 @@ def ask(port: int, target: str = "/", method: str = "GET", **headers: str) -> tu
 
 def test_connection_is_used_again_and_ranges_are_answered() -> None:
     with served() as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for asked, status, body in (
             ("", 200, b"0123456789"),
             ("bytes=2-4", 206, b"234"),
@@ -139,7 +139,7 @@ def test_command_prints_a_link_that_works_until_it_is_interrupted(small_archive:
         assert "choose another --port" in again.err
     finally:
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in said
 

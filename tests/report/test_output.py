@@ -196,7 +196,7 @@ def test_page_runs_no_script_of_the_site_in_a_browser(hostile: tuple[Path, list[
     assert lycosa("report", into, "--out", tmp_path / "r.html").code == 0
     words = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
     found = subprocess.run(
-        [browser, *words, (tmp_path / "r.html").as_uri()], capture_output=True, text=True, timeout=120, check=False
+        [browser, *words, (tmp_path / "r.html").as_uri()], capture_output=True, text=True, timeout=300, check=False
     )
     assert "<title>Site report: shop.example</title>" in found.stdout, found.stderr[-500:]
     assert '<div class="tools">' in found.stdout, "its own script has run"

@@ -144,7 +144,7 @@ def test_follower_waits_for_an_archive_that_is_away(tmp_path: Path) -> None:
     bring_back(gone)
     process.stdin.write(b"end\n")
     process.stdin.flush()
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
     assert urls(shop.path, "badger") == [B]
     process.stdin.close()
     process.stdout.close()
@@ -162,7 +162,7 @@ def test_follower_that_is_told_to_end_leaves_what_it_cannot_read_for_later(tmp_p
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"end\n")
     process.stdin.flush()
-    assert process.wait(60) == ArchiveUnavailable.exit_code
+    assert process.wait(120) == ArchiveUnavailable.exit_code
     assert IndexReader.open(shop.path).covered == covered
     process.stdin.close()
     process.stdout.close()

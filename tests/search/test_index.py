@@ -285,7 +285,7 @@ def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
     shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
     shop.page("https://a.example/2", "<title>two</title>words")
     process = start_helper("lycosa.search.follower_process", tmp_path)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not list(tmp_path.glob("index/*/settled")):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -412,7 +412,7 @@ def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:
     assert process.stdin is not None and process.stdout is not None
     process.stdout.readline()
     process.stdin.close()
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
     assert index_problems(tmp_path) == []
     process.stdout.close()
     shop.close()
@@ -438,7 +438,7 @@ def test_killed_crawls_and_followers_leave_an_index_that_agrees(tmp_path: Path) 
             process.communicate()
             kills += 1
         process = lycosa(*command)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert is_collection(into)
     assert index_problems(into) == []

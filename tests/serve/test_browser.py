@@ -12,7 +12,7 @@ from proof.ground.servers import live_page
 from tests.cli.command import ended, lycosa, simulated_web, started
 from tests.serve.running import require_chromium
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Viewer:

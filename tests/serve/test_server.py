@@ -39,12 +39,12 @@ def test_stored_copies_are_on_the_next_port_unless_it_is_taken(
         assert link.port == port
         copy = where_copies_are(link.netloc, link.query, front_page)
         assert (copy.port == port + 1) != is_taken
-        connection = http.client.HTTPConnection(copy.netloc, timeout=10)
+        connection = http.client.HTTPConnection(copy.netloc, timeout=60)
         connection.request("GET", copy.path)
         assert connection.getresponse().status == 200
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         if taken is not None:
             taken.close()
 
@@ -66,12 +66,12 @@ def test_waiver_lets_other_machines_in_and_the_link_has_an_address(collection: P
         assert link.hostname == "127.0.0.1"
         copy = where_copies_are(f"127.0.0.2:{link.port}", link.query, front_page)  # another address of this machine
         assert copy.hostname == "127.0.0.2"
-        connection = http.client.HTTPConnection(copy.netloc, timeout=10)
+        connection = http.client.HTTPConnection(copy.netloc, timeout=60)
         connection.request("GET", copy.path)
         assert connection.getresponse().status == 200
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def two_free_ports() -> int:
@@ -88,7 +88,7 @@ def two_free_ports() -> int:
 
 def where_copies_are(netloc: str, query: str, url: str) -> SplitResult:
     """Where the live page sends whoever wants to see a stored copy."""
-    connection = http.client.HTTPConnection(netloc, timeout=10)
+    connection = http.client.HTTPConnection(netloc, timeout=60)
     token = {"Authorization": f"Bearer {query.removeprefix('token=')}"}
     connection.request("GET", f"/copy?url={url}", headers=token)
     return urlsplit(connection.getresponse().getheader("Location", ""))

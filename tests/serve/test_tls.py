@@ -17,7 +17,7 @@ def ask(link: str, authority: trustme.CA, **headers: str) -> tuple[int, str]:
     """The status, and where the answer leads or what it is."""
     parts, context = urlsplit(link), ssl.create_default_context()
     authority.configure_trust(context)
-    connection = http.client.HTTPSConnection(parts.netloc, timeout=10, context=context)
+    connection = http.client.HTTPSConnection(parts.netloc, timeout=60, context=context)
     connection.request("GET", f"{parts.path}{parts.query and '?'}{parts.query}", headers=headers)
     found = connection.getresponse()
     return found.status, found.getheader("Location") or found.read().decode()
@@ -45,7 +45,7 @@ def test_stored_copies_are_sent_over_tls_as_the_live_page_is(collection: Path, f
             plain.getresponse()
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def test_certificate_that_cannot_be_used_is_said_in_a_sentence(collection: Path, tmp_path: Path) -> None:

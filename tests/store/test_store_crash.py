@@ -148,5 +148,8 @@ def test_reader_beside_a_busy_writer_sees_whole_batches_only(tmp_path: Path) -> 
                     reader.state.refresh()
 
     with gunman("churn") as shoot:
-        shoot(folder, 5.0, look)
+        for _ in range(5):  # on a busy machine both get to little in this time
+            shoot(folder, 5.0, look)
+            if looks > 3:
+                break
     assert looks > 3

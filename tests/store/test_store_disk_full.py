@@ -18,7 +18,7 @@ def filled(how: str, what: str, folder: Path, *, inside: list[str]) -> list[str]
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -170,7 +170,7 @@ def test_many_documents_are_done_by_several_processes(tmp_path: Path) -> None:
 def test_command_says_what_it_did_and_how_the_check_went(site: Path) -> None:
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-m", "lycosa", "augment", str(site), *words]
-        return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
 
     assert command("--check").returncode == 1
     assert json.loads(command("--json").stdout)["written"] == 3
