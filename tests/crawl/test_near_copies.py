@@ -87,7 +87,7 @@ def test_family_of_held_pages_is_given_up_when_they_are_settled_as_dull() -> Non
         assert budgets.note(f"/item/{number}", signature(number), 0.0, holds_good=True) is Judgement.GOOD
     assert budgets.claim("/item/99", 0.0) == 0.0
     for number in range(START + MOST_WAITS + 1):
-        budgets.judge_held(f"/item/{number}", Judgement.DULL, 0.0)
+        budgets.judge_held(f"/item/{number}", signature(number), Judgement.DULL, 0.0)
     assert budgets.claim("/item/99", 1e9) == float("inf")
 
 
@@ -95,6 +95,6 @@ def test_page_that_is_settled_as_good_pardons_its_family() -> None:
     budgets = PatternBudgets()
     budgets.note("/item/1", signature(1), 0.0, holds_good=True)
     for _ in range(START + MOST_WAITS + 1):
-        budgets.judge_held("/item/1", Judgement.DULL, 0.0)
-    budgets.judge_held("/item/1", Judgement.GOOD, 0.0)
+        budgets.judge_held("/item/1", signature(1), Judgement.DULL, 0.0)
+    budgets.judge_held("/item/1", signature(1), Judgement.GOOD, 0.0)
     assert budgets.claim("/item/99", 0.0) == 0.0

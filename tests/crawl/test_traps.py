@@ -1,12 +1,14 @@
 """Traps beside a real site, under default settings: the pages are fetched, the traps are starved, and it is told."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.inspect import explain_url, open_to_read
+from lycosa.learning import traps
 from lycosa.learning.trap_guard import DomainBudget, write_domain_budget
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
@@ -113,3 +115,60 @@ def test_copies_of_distinct_documents_under_numbered_names_are_duplicates_not_a_
     assert stats.dropped["path-pattern"] > 240
     dropped = [json.loads(line) for line in (tmp_path / "c" / "log.jsonl").open() if "pattern-dropped" in line]
     assert {event["pattern"]: 5 < event["known"] <= 300 for event in dropped} == {"/s/#/#": True, "/r/#": True}
+
+
+THIN_PAGES = 400
+
+
+def in_letters(number: int) -> str:
+    """A number in letters, so that pages with it do not differ in numbers only."""
+    return f"{number:b}".replace("1", "lo").replace("0", "ra")
+
+
+def thin_pages(page: Callable[[int], str], *, chained: bool, most: float = THIN_PAGES) -> Callable[[str], str | None]:
+    """A site of numbered pages: the front page leads to all of them or, if `chained`, each to the next one."""
+
+    def answer(url: str) -> str | None:
+        path = url.removeprefix("http://127.0.0.1:9/")
+        if not path:
+            return links("/p1.html") if chained else links(*(f"/p{n}.html" for n in range(1, THIN_PAGES + 1)))
+        number = int(path.removeprefix("p").removesuffix(".html"))
+        onwards = f"<a href='/p{number + 1}.html'>next</a>" if chained and number < most else ""
+        return page(number) + onwards
+
+    return answer
+
+
+@pytest.mark.parametrize("chained", [False, True], ids=["from an index", "each from the one before"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(lambda n: f"<title>Page {n}</title>", id="a title"),
+        pytest.param(lambda n: f"<title>Page {n}</title><p>Under construction</p>", id="a title above one text"),
+        pytest.param(lambda n: f"<title>{in_letters(n)}</title><p>Under construction</p>", id="a name above one text"),
+        pytest.param(lambda n: f"<p>Page {n}</p>", id="a number"),
+        pytest.param(
+            lambda n: f"<title>{in_letters(n)}</title><p>{in_letters(n)}: {'a text that all have in common ' * 20}",
+            id="a name in one text",
+        ),
+    ],
+)
+def test_numbered_pages_that_say_next_to_nothing_are_a_site_where_they_end(
+    tmp_path: Path, page: Callable[[int], str], chained: bool
+) -> None:
+    asked, stats = crawl_site(tmp_path / "c", thin_pages(page, chained=chained), delay_s=0)
+    assert len(set(asked)) == stats.pages == THIN_PAGES + 1
+    assert stats.dropped["path-pattern"] == 0
+
+
+def test_numbered_pages_without_end_are_given_up_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traps, "FILES_ALLOWED", 100)
+    for name, page, fewest, most in (
+        ("titles", lambda n: f"<title>Page {n}</title><p>Nothing on this day</p>", 100, 120),
+        ("numbers", lambda n: f"<p>Day {n}. Nothing on this day</p>", 100, 120),
+        ("one title", lambda n: "<title>Days</title><p>Nothing on this day</p>", 1, 15),
+    ):
+        site = thin_pages(page, chained=True, most=float("inf"))
+        asked, stats = crawl_site(tmp_path / name, site, delay_s=0, pages=1_000)
+        assert fewest <= len(set(asked)) <= most
+        assert stats.dropped["path-pattern"] == 1

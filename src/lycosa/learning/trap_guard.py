@@ -103,6 +103,7 @@ class _HeldPage(NamedTuple):
 
     host: Host
     path: str
+    seen: PageSignature
     simhash: bytes
     new: Sequence[Url]
 
@@ -230,13 +231,14 @@ class TrapGuard(FrontierHook):
             self.count_links(host.host, new)
             return True
         profile = self._profiles.change(host)
-        seen = _signature(page, entry.depth)
+        is_leaf = not any(url.host == host.host for url in new)
+        seen = _signature(page, entry.depth, is_leaf=is_leaf)
         if profile.budgets.is_known_text(seen):
             seen = msgspec.structs.replace(seen, fresh=_fresh(host, profile, entry.path, new))
         holds_good = bool(page.simhash) and self._open_texts is not None
         judgement = self._note(host, profile, entry.path, seen, page.text_digest, new, holds_good=holds_good)
         if holds_good and judgement is Judgement.GOOD:
-            self._held.append(_HeldPage(host, entry.path, page.simhash, new))
+            self._held.append(_HeldPage(host, entry.path, seen, page.simhash, new))
         return judgement is Judgement.GOOD
 
     def _judge_held(self) -> None:
@@ -250,7 +252,7 @@ class TrapGuard(FrontierHook):
                 is_first = self._is_first_copy(page.host, page.path, original)
                 is_neutral = is_first or _fresh(page.host, profile, page.path, page.new)
                 judgement = Judgement.NEUTRAL if is_neutral else Judgement.DULL
-            profile.budgets.judge_held(page.path, judgement, self._now_unix())
+            profile.budgets.judge_held(page.path, page.seen, judgement, self._now_unix())
 
     def _originals(self, hashes: list[bytes]) -> list[int]:
         """The known texts that these are near; none as long as there are few, since a small crawl needs no index."""
@@ -348,9 +350,15 @@ def _fresh(host: Host, profile: HostProfile, path: str, new: Sequence[Url]) -> i
     return len(new) - len(own) + sum(profile.budgets.counts(path, pattern) for path in own)
 
 
-def _signature(page: Page, depth: int) -> PageSignature:
+def _signature(page: Page, depth: int, *, is_leaf: bool) -> PageSignature:
     links, kinds = page.links, page.links.kinds
     images = " ".join(compress(links.hrefs, kinds.translate(_IS_IMAGE))) if LinkKind.IMG in kinds else ""
     return sign_page(
-        text=page.text_utf8, images=images, structure=page.structure_first, digest=page.digest, depth=depth
+        text=page.text_utf8,
+        images=images,
+        structure=page.structure_first,
+        digest=page.digest,
+        depth=depth,
+        title=page.title or "",
+        is_leaf=is_leaf,
     )

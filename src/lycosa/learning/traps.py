@@ -15,6 +15,11 @@ is known a little later, and until then a page that seems good is held (`settle`
 something to say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without
 credit it waits, twice as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
 
+A site of pages that say next to nothing is no trap if it ends. So a page that has a title of its own, or a text that
+differs in numbers, counts neither way where it leads to nothing new on its host: there are only as many such pages as
+other pages link to. Nor does it in a family of files that one number tells apart, `/p#.html`, up to `FILES_ALLOWED`:
+each may lead to the next one alone.
+
 `QueryParameters` finds session ids and tracking marks: where `/a?sid=1` and `/a?sid=2` have the same text, and so it is
 on several paths and hardly ever otherwise, `sid` is *idle* on this host, and of all URLs that differ in it alone one is
 enough. A parameter stands in the query or, as `;jsessionid=…`, at the end of the path. URLs are asked for as written;
@@ -109,12 +114,15 @@ def _fold_parameter(parameter: str) -> str:
     return f"{_fold_words(name)}{equals}{value}"
 
 
+_NUMBERED_FILE = re.compile(r"/[^#*+?~]*#[^#*+?~/]*\.[a-z]{2,5}")
+
 FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
 DROPPED = float("inf")  # seconds
 START, MOST_CREDIT = 3, 64
 MOST_FAMILIES, MOST_TEXTS, MOST_REFRAINS = 128, 192, 64
 STORED_FAMILIES, STORED_REFRAINS, STORED_TEXTS = 32, 32, 32  # about 1.4 KB
 TINY_CHARS = 100
+FILES_ALLOWED = 1_000  # pages of a family of numbered files; an endless one costs no more than this
 DEEPER_SHARE = 0.25  # links further from the start for every page of the family
 DEEPER_LEAST = 3  # links; a family of a few levels is no chain
 NOTORIOUS = 4  # times that a text was seen; before, it is forgiven for the new URLs beside it
@@ -131,7 +139,8 @@ class Judgement(IntEnum):
 
 class PageSignature(msgspec.Struct, frozen=True):
     """What budgets know a page by; made by `sign_page`. `shape` is 0 unless the page is tiny. `is_copy`: its document
-    is known under another URL; `is_first_copy`: and its family has had no copy of it before."""
+    is known under another URL; `is_first_copy`: and its family has had no copy of it before. `title` is 0 where there
+    is none; `is_leaf`: the page led to no new URL of its host."""
 
     depth: int
     text: int
@@ -141,6 +150,8 @@ class PageSignature(msgspec.Struct, frozen=True):
     is_copy: bool = False
     is_first_copy: bool = False
     fresh: int = 0
+    title: int = 0
+    is_leaf: bool = False
 
 
 def sign_page(
@@ -151,6 +162,8 @@ def sign_page(
     digest: bytes,
     depth: int,
     fresh: int = 0,
+    title: str = "",
+    is_leaf: bool = False,
 ) -> PageSignature:
     """The signature of a fetched page, by which budgets know it again.
 
@@ -164,7 +177,8 @@ def sign_page(
     is_tiny = 0 < len(text) < 4 * TINY_CHARS and len(text.decode("utf-8", "replace")) < TINY_CHARS and not frame
     whole, bare = _hash_page(text, frame) if text or frame else (_hash(digest),) * 2
     shape = _hash_text(structure) if is_tiny else 0
-    return PageSignature(depth, whole, bare, shape, is_tiny, fresh=fresh)
+    named = _hash_text(title) if title else 0
+    return PageSignature(depth, whole, bare, shape, is_tiny, fresh=fresh, title=named, is_leaf=is_leaf)
 
 
 def _hash_page(text: bytes, frame: bytes) -> tuple[int, int]:
@@ -245,16 +259,18 @@ class PatternBudgets:
         key = family_key(path)
         family = self._family(key, page.depth)
         family.pages += 1
-        judgement = self._judge(family, page)
+        judgement = self._judge(path, family, page)
         if not (holds_good and judgement is Judgement.GOOD):
             self._apply(key, family, judgement, now)
         return judgement
 
-    def judge_held(self, path: str, judgement: Judgement, now: float) -> None:
+    def judge_held(self, path: str, page: PageSignature, judgement: Judgement, now: float) -> None:
         """Have the family of a page that was held earn or pay what it is worth."""
         key = family_key(path)
         family = self._dull.get(key) or self._harmless.get(key)
         if family is not None:  # it was not forgotten
+            if judgement < 0 and self._has_own_title(page) and self._may_end(path, family, page):
+                judgement = Judgement.NEUTRAL
             self._apply(key, family, judgement, now)
 
     def _apply(self, key: int, family: UrlFamily, judgement: Judgement, now: float) -> None:
@@ -283,9 +299,11 @@ class PatternBudgets:
         family = self._harmless[key] = UrlFamily(depth)
         return family
 
-    def _judge(self, family: UrlFamily, page: PageSignature) -> Judgement:
+    def _judge(self, path: str, family: UrlFamily, page: PageSignature) -> Judgement:
         seen = self._count(page.text)
         if page.is_first_copy:
+            return Judgement.NEUTRAL
+        if seen and self._has_own_title(page) and self._may_end(path, family, page):
             return Judgement.NEUTRAL
         if seen >= NOTORIOUS:  # a family that has earned something may have its empty pages
             return Judgement.NOTORIOUS if family.credit <= START else Judgement.DULL
@@ -294,8 +312,18 @@ class PatternBudgets:
         has_same_words = bool(self._count(page.bare ^ 1))
         has_same_frame = page.is_tiny and bool(self._count(page.shape ^ 2))
         if (has_same_words or has_same_frame) and family.is_ever_deeper(page.depth):
-            return Judgement.DULL
+            return Judgement.NEUTRAL if self._may_end(path, family, page) else Judgement.DULL
         return Judgement.NEUTRAL if has_same_words else Judgement.GOOD
+
+    def _has_own_title(self, page: PageSignature) -> bool:
+        """Return whether the title of a page whose text says nothing was not seen before, on such pages."""
+        return page.title != 0 and not self._count(page.title ^ 3)
+
+    def _may_end(self, path: str, family: UrlFamily, page: PageSignature) -> bool:
+        """Return whether a page that differs from others by little may be one of a family that ends."""
+        return page.is_leaf or (
+            family.pages <= FILES_ALLOWED and _NUMBERED_FILE.fullmatch(path_pattern(path)) is not None
+        )
 
     def _count(self, text: int) -> int:
         """Count a text; return how often it was seen before. Those not seen for longest are forgotten, those seen once
