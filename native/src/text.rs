@@ -35,40 +35,50 @@ pub fn collapsed(text: &str) -> String {
 
 /// Appends valid text, each run of white space as one space; none at the start of `out` and none after another.
 pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
-    if text.is_ascii() {
-        let mut at = 0;
-        while at < text.len() {
-            let end = at + run_length(&text[at..]);
-            out.extend_from_slice(&text[at..end]);
-            let spaces = text[end..].iter().position(|&b| !is_space(b as char)).unwrap_or(text.len() - end);
-            if spaces > 0 {
+    let mut at = 0;
+    while at < text.len() {
+        let plain = plain_length::<true>(&text[at..], out.last().is_none_or(|&byte| byte == b' '));
+        out.extend_from_slice(&text[at..at + plain]);
+        at += plain;
+        let odd = text[at..].iter().take_while(|&&byte| byte <= b' ' || byte >= 0x80).count();
+        for character in std::str::from_utf8(&text[at..at + odd]).unwrap_or("").chars() {
+            if is_space(character) {
                 push_space(out);
+            } else {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            at = end + spaces;
         }
-        return;
-    }
-    for character in std::str::from_utf8(text).unwrap_or("").chars() {
-        if is_space(character) {
-            push_space(out);
-        } else {
-            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-        }
+        at += odd;
     }
 }
 
-/// How many bytes from the beginning are words with one space between them.
-fn run_length(text: &[u8]) -> usize {
-    let mut length = word_length(text);
-    loop {
-        match text.get(length..) {
-            Some([b' ', next, ..]) if length > 0 && *next > b' ' => length += 1,
-            // Controls that are no white space are rare, and part of a word.
-            Some([byte, ..]) if !is_space(*byte as char) => length += 1,
-            _ => return length,
+/// How many bytes from the beginning are words with one space between them, and one behind; with `ASCII` of ASCII
+/// alone. Eight are looked at in one step.
+fn plain_length<const ASCII: bool>(text: &[u8], mut is_after_space: bool) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    const REST: u64 = 0x7f * ONES;
+    let eights = text.chunks_exact(8);
+    let rest = eights.remainder();
+    for (place, eight) in eights.enumerate() {
+        let bytes = u64::from_le_bytes(eight.try_into().unwrap_or_default());
+        let spaces = !(((bytes ^ 0x20 * ONES) & REST) + REST | bytes) & HIGH;
+        let below = !((bytes & REST) + 0x5f * ONES | bytes) & HIGH;
+        let twice = spaces & (spaces << 8 | u64::from(is_after_space) << 7);
+        let odd = below & !spaces | twice | if ASCII { bytes & HIGH } else { 0 };
+        if odd != 0 {
+            return place * 8 + odd.trailing_zeros() as usize / 8;
         }
-        length += word_length(&text[length..]);
+        is_after_space = spaces >> 63 != 0;
     }
+    for (place, &byte) in rest.iter().enumerate() {
+        let is_space = byte == b' ';
+        if byte < b' ' || (is_space && is_after_space) || (ASCII && byte >= 0x80) {
+            return text.len() - rest.len() + place;
+        }
+        is_after_space = is_space;
+    }
+    text.len()
 }
 
 pub fn push_space(out: &mut Vec<u8>) {
@@ -97,15 +107,11 @@ pub fn collapse(pieces: &[u8]) -> Vec<u8> {
     let (mut at, mut before) = (0, b' ');
     while at < pieces.len() {
         let byte = pieces[at];
-        if byte > b' ' {
-            // Words with one space between them are copied together.
-            let mut end = at + word_length(&pieces[at..]);
-            while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
-                end += 1 + word_length(&pieces[end + 1..]);
-            }
-            out.extend_from_slice(&pieces[at..end]);
-            before = pieces[end - 1];
-            at = end;
+        let plain = plain_length::<false>(&pieces[at..], before <= b' ');
+        if plain > 0 {
+            out.extend_from_slice(&pieces[at..at + plain]);
+            at += plain;
+            before = pieces[at - 1];
             continue;
         }
         at += 1;
@@ -137,21 +143,6 @@ pub fn owned(text: &[u8]) -> String {
 /// The same without a copy.
 pub fn owned_whole(text: Vec<u8>) -> String {
     String::from_utf8(text).unwrap_or_else(|error| owned(error.as_bytes()))
-}
-
-/// How many bytes from the beginning are above the space: eight are looked at in one step.
-fn word_length(text: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let mut length = 0;
-    for chunk in text.chunks_exact(8) {
-        let bytes = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let low = bytes.wrapping_sub(ONES * 0x21) & !bytes & (ONES * 0x80);
-        if low != 0 {
-            return length + low.trailing_zeros() as usize / 8;
-        }
-        length += 8;
-    }
-    length + text[length..].iter().position(|&byte| byte <= b' ').unwrap_or(text.len() - length)
 }
 
 fn clings_to_left(byte: u8) -> bool {

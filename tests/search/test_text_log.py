@@ -82,6 +82,18 @@ def test_reader_goes_no_further_than_it_is_asked_and_forgets_what_is_done(tmp_pa
     assert texts(reader, 1, 2, 3) == ["text 3"]
 
 
+def test_what_is_held_counts_no_frame_that_was_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that is never quite done with the last frame, as one that lags behind, has room for the next ones."""
+    log, reader = TextLog(tmp_path, sequences(*range(2, 40, 2))), TextLogReader(tmp_path)
+    for number in range(2, 40, 2):
+        logged(log, number - 1, number)
+    monkeypatch.setattr(text_log, "HELD_BYTES", 200)  # at most three frames
+
+    for until in range(1, 38, 2):
+        reader.read(until - 2, until)
+        assert texts(reader, until - 1, until) == [f"text {number}" for number in (until - 1, until) if number]
+
+
 def test_half_a_frame_is_read_when_all_of_it_is_there(tmp_path: Path) -> None:
     log, reader = TextLog(tmp_path, sequences(1, 2)), TextLogReader(tmp_path)
     logged(log, 1)

@@ -114,7 +114,8 @@ class TextLogReader:
         self._folder = collection / FOLDER
         self._file: IO[bytes] | None = None
         self._held: dict[int, tuple[int, _Text]] = {}  # by FileNum, with the sequence of the frame
-        self._held_bytes = self._read_until = 0
+        self._sizes: dict[int, int] = {}  # of the frames that they are of, by sequence
+        self._read_until = 0
         self._decoder = msgspec.msgpack.Decoder(_Frame)
 
     def __repr__(self) -> str:
@@ -123,12 +124,12 @@ class TextLogReader:
     def read(self, after: int, until: int) -> None:
         """Reads as far as the texts of the feed's entries `after` one sequence and up to another; forgets others."""
         self._held = {number: each for number, each in self._held.items() if each[0] > after}
-        self._held_bytes = self._held_bytes if self._held else 0
+        self._sizes = {sequence: size for sequence, size in self._sizes.items() if sequence > after}
         while self._read_until < until and (data := self._next()):
             frame = self._decoder.decode(data)
             self._read_until = frame.sequence
-            if frame.sequence > after and self._held_bytes <= HELD_BYTES:
-                self._held_bytes += len(data)
+            if frame.sequence > after and sum(self._sizes.values()) <= HELD_BYTES:
+                self._sizes[frame.sequence] = len(data)
                 self._held |= {each.file_num: (frame.sequence, each) for each in frame.texts}
 
     def text(self, file_num: int, digest: bytes) -> Readable | None:
