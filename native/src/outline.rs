@@ -680,6 +680,9 @@ fn said_by(token: &StartTag) -> Said {
 
 /// An attribute's value with its references resolved.
 fn resolved(raw: &[u8]) -> Cow<'_, str> {
+    if raw.is_empty() {
+        return "".into();
+    }
     match std::str::from_utf8(raw) {
         Ok(text) if memchr(b'&', raw).is_none() => text.into(), // as nearly all are
         _ => owned(&spaced(value_of(raw).into_bytes().into())).into(),
@@ -716,23 +719,30 @@ fn words_of(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The lengths of the words that begin with each letter, a bit each: nearly all that are asked for end here.
-static LENGTHS: [u32; 32] = {
-    let mut lengths = [0; 32];
+/// The lengths of the words that begin with each letter, and the letters that these end with, a bit each: nearly all
+/// that are asked for end here.
+static LENGTHS_AND_ENDS: [(u32, u32); 32] = {
+    let mut found = [(0, 0); 32];
     let mut place = 0;
     while place < WORDS.len() {
         let word = WORDS[place].as_bytes();
-        lengths[(word[0] & 31) as usize] |= 1 << word.len();
+        let of_letter = &mut found[(word[0] & 31) as usize];
+        of_letter.0 |= 1 << word.len();
+        of_letter.1 |= 1 << (word[word.len() - 1] & 31);
         place += 1;
     }
-    lengths
+    found
 };
 
 /// Does a word of a class or id speak against a block?
 fn is_word(word: &str) -> bool {
-    let lengths = word.bytes().next().map_or(0, |first| LENGTHS[(first & 31) as usize]);
+    let &[first, .., last] = word.as_bytes() else { return false };
+    let (lengths, ends) = LENGTHS_AND_ENDS[(first & 31) as usize];
     let mut lower = [0; 24];
-    let Some(lower) = lower.get_mut(..word.len()).filter(|_| lengths >> word.len() & 1 > 0) else { return false };
+    let Some(lower) = lower.get_mut(..word.len()).filter(|_| lengths >> word.len() & ends >> (last & 31) & 1 > 0)
+    else {
+        return false;
+    };
     lower.copy_from_slice(word.as_bytes());
     lower.make_ascii_lowercase();
     WORDS.binary_search_by(|one| one.as_bytes().cmp(lower)).is_ok()

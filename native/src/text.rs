@@ -40,7 +40,12 @@ pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
         let plain = plain_length::<true>(&text[at..], out.last().is_none_or(|&byte| byte == b' '));
         out.extend_from_slice(&text[at..at + plain]);
         at += plain;
-        let odd = text[at..].iter().take_while(|&&byte| byte <= b' ' || byte >= 0x80).count();
+        let spaces = text[at..].iter().take_while(|&&byte| byte.is_ascii() && is_space(byte as char)).count();
+        if spaces > 0 {
+            push_space(out);
+        }
+        at += spaces;
+        let odd = text[at..].iter().take_while(|&&byte| byte < b' ' || byte >= 0x80).count();
         for character in std::str::from_utf8(&text[at..at + odd]).unwrap_or("").chars() {
             if is_space(character) {
                 push_space(out);
