@@ -1,8 +1,10 @@
 """Documents are read beside the event loop, where there is a second core for it.
 
 The page kernel reads on threads of its own, which run no Python: two threads that take turns at running Python cost
-more than a second core gives. What it has read is handed on in the order of arrival. What the kernel cannot do alone is
-left to the event loop, in its turn: other kinds of documents than HTML, and those that need a tree.
+more than a second core gives. So where there is no kernel its twin reads in processes (`TwinReaders`), which begin when
+there is enough to read, and the event loop reads what they would come to later. What was read is handed on in the order
+of arrival. What the kernel cannot do alone is left to the event loop, in its turn: other kinds of documents than HTML,
+and those that need a tree.
 
 Long documents, and large ones that the kernel cannot read, are read on one thread of Python, one after the other, and
 each is handed on when it is read: no other host waits for them, and only one of them at a time is decoded, analysed and
@@ -20,11 +22,13 @@ from typing import Any
 import msgspec
 
 from lycosa.crawl.reading import LARGE_BYTES, LeaseAnswer, PageReader, PreparedPage, decoded_body, record_metadata
+from lycosa.crawl.twin_readers import TwinReaders
 from lycosa.frontier import RequestKind
 from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
-from lycosa.web import Document, html_document, kernel_arguments, native, page_from_kernel
+from lycosa.web import Document, Page, html_document, kernel_arguments, native, page_from_kernel
 
 HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
+PROCESSES_AFTER = 100  # documents: a short crawl is over before a process has begun
 LONG_BYTES = 1 << 20  # what the event loop decodes by itself, and the kernel's threads read in their turn
 
 
@@ -71,6 +75,9 @@ class ReaderThreads:
         self._threads = _kernel_threads(threads)
         if self._threads is not None:
             self._loop.add_reader(self._threads.fileno(), self._take)
+        self._processes = threads if native() is None and not is_virtual else 0  # that are not started yet
+        self._documents = 0  # that came before
+        self._starting: TwinReaders | None = None
 
     def __repr__(self) -> str:
         return f"<ReaderThreads waiting={len(self._waiting)} apart={len(self._apart)}>"
@@ -84,6 +91,8 @@ class ReaderThreads:
         if self._threads is None or not (self._waiting or answer.is_document):
             self._reader.prepare(answer)
             self._hand_on(answer)
+            if self._processes and answer.is_document:
+                self._count_document()
             return
         waiting = _Waiting(answer, is_read=not answer.is_document)
         if not (waiting.is_read or self._submit(waiting)):
@@ -118,7 +127,13 @@ class ReaderThreads:
             )
             if document is None:
                 return False
-            html = None if is_known and len(body) <= LARGE_BYTES else kernel_arguments(document)
+            html: Any = document
+            if not isinstance(self._threads, TwinReaders):
+                html = kernel_arguments(document)
+            elif self._threads.is_busy and not waiting.is_large:
+                return False
+            if is_known and not waiting.is_large:
+                html = None
             parts = None
             is_kept = reader.is_kept(response.url, document.media.essence)
             if reader.has_archive and is_kept and not is_known and request is not None:
@@ -132,6 +147,29 @@ class ReaderThreads:
         waiting.document = document
         self._with_kernel[self._number] = waiting
         return True
+
+    def _count_document(self) -> None:
+        """Starts the processes of the twin where there is enough for them to read."""
+        self._documents += 1
+        if self._documents < PROCESSES_AFTER:
+            return
+        with suppress(OSError):  # no process left: documents are read as they were so far
+            self._starting = TwinReaders(self._processes)
+            self._loop.add_reader(self._starting.fileno(), self._take_started)
+        self._processes = 0
+
+    def _take_started(self) -> None:
+        """From now on the processes read, unless they have ended already."""
+        assert self._starting is not None
+        started, self._starting = self._starting, None
+        self._loop.remove_reader(started.fileno())
+        try:
+            started.take(waits=False)
+        except OSError:
+            started.close()
+            return
+        self._threads = started
+        self._loop.add_reader(started.fileno(), self._take)
 
     def _put_apart(self, answer: LeaseAnswer) -> None:
         self._held_bytes += len(answer.response.body)
@@ -181,7 +219,12 @@ class ReaderThreads:
     def _take(self, *, waits: bool = False) -> None:
         """Takes what the kernel has read."""
         assert self._threads is not None
-        for number, digests, is_read, found, members in self._threads.take(waits):
+        try:
+            taken = self._threads.take(waits)
+        except OSError:  # a process has ended: from now on the event loop reads
+            taken = [(number, None, True, None, None) for number in self._with_kernel]
+            self._end_threads()
+        for number, digests, is_read, found, members in taken:
             waiting = self._with_kernel.pop(number)
             if is_read and found is None and waiting.is_large and not self._is_virtual:
                 self._waiting.remove(waiting)
@@ -198,7 +241,9 @@ class ReaderThreads:
     ) -> None:
         answer = waiting.answer
         if is_read and waiting.document is not None:
-            page = page_from_kernel(waiting.document, found, prepared.fingerprint, prepared.digest)
+            page = found  # by the twin
+            if not isinstance(page, Page):
+                page = page_from_kernel(waiting.document, found, prepared.fingerprint, prepared.digest)
             self._reader.complete(answer.response, prepared, page)
         if members is not None:
             prepared.records = HttpExchange(members, prepared.payload_sha1, answer.fetched_s)
@@ -218,10 +263,15 @@ class ReaderThreads:
         self._apart.clear()
         self._reading = None
         self._thread.shutdown(wait=False, cancel_futures=True)
-        if self._threads is not None:
-            self._loop.remove_reader(self._threads.fileno())
-            self._threads.close()
-            self._threads = None
+        self._processes = 0
+        self._end_threads()
+
+    def _end_threads(self) -> None:
+        for threads in (self._starting, self._threads):
+            if threads is not None:
+                self._loop.remove_reader(threads.fileno())
+                threads.close()
+        self._starting = self._threads = None
 
 
 def _kernel_threads(threads: int) -> Any:

@@ -547,8 +547,8 @@ class CrawlSettings:
     threads: int | None = NETWORK(
         None,
         v.or_none(v.whole(0, 64)),
-        "Read pages on this many threads beside the one that crawls; none takes one where there is a second core, the "
-        "native kernel, and no --workers.",
+        "Read pages on this many threads beside the one that crawls, or in as many processes where there is no native "
+        "kernel; none takes one where there is a second core and no --workers.",
         option=None,
     )
     mapping_workers: int = NETWORK(4, v.whole(1, 1_000), "Run this many tasks that look up addresses.", option=None)

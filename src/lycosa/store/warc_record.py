@@ -349,6 +349,12 @@ def _exchanges(fetches: Sequence[Fetched], parts: list[ExchangeParts]) -> list[H
     return found
 
 
+def members_of(parts: ExchangeParts, payload_sha1: bytes) -> list[bytes]:
+    """The records of one fetch, by its parts, with the digest of its body put in."""
+    asked, answer, (kind, before, _, after, date, random, fields) = parts
+    return _members(asked, answer, (kind, before, payload_sha1, after, date, random, fields))
+
+
 @cache
 def member_writer() -> Any:
     """What makes members natively, with the very compressor that is used here; None where there is no kernel, or none

@@ -37,6 +37,7 @@ from lycosa.web.links import LinkKind, Links, escape_query, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (
     UnknownPart,
+    analyse_html,
     analyse_page,
     charset_of,
     html_document,
@@ -196,6 +197,7 @@ __all__ = [
     "UrlFilter",
     "UrlLimits",
     "UrlPatterns",
+    "analyse_html",
     "analyse_page",
     "audit_page",
     "base_url",

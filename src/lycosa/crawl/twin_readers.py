@@ -1,0 +1,148 @@
+"""Documents are read by processes where there is no native kernel: of its twin, in Python, one thread runs at a time.
+
+`TwinReaders` does with processes what `lycosa_native.Readers` does with threads; `twin_process` is the other side. A
+document goes there with what its records are made of, its page and its records come back. Neither side waits for the
+other to read: what a pipe does not take yet is sent later. Called by `ReaderThreads`.
+"""
+
+import contextlib
+import fcntl
+import os
+import pickle
+from collections import deque
+from collections.abc import Sequence
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from typing import Any
+
+from lycosa.processes import start_helper
+
+PROCESS = "lycosa.crawl.twin_process"
+SIZE_BYTES = 4  # of a message, before it
+_PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
+_CHUNK_BYTES = 1 << 20
+ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
+
+
+def packed(message: object) -> bytes:
+    """A message as it is sent."""
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return len(data).to_bytes(SIZE_BYTES) + data
+
+
+class TwinReaders:
+    """Processes that read documents. `fileno()` can be read from when `take` has something to do. OSError where the
+    system gives no process, or one of them ended."""
+
+    def __init__(self, count: int) -> None:
+        self._selector, self._readers = DefaultSelector(), list[_TwinReader]()
+        try:
+            for _ in range(count):
+                self._readers.append(_TwinReader(self._selector))
+        except OSError:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<TwinReaders reading={[reader.reading for reader in self._readers]}>"
+
+    @property
+    def has_begun(self) -> bool:
+        """Can one of them read by now?"""
+        return any(reader.has_begun for reader in self._readers)
+
+    @property
+    def is_busy(self) -> bool:
+        """Has each of them enough to read? Whoever would wait for them reads by himself, since they read no faster."""
+        return all(reader.reading >= ENOUGH for reader in self._readers)
+
+    def fileno(self) -> int:
+        return self._selector.fileno()
+
+    def submit(self, number: int, payload: bytes, body: bytes, html: Any, parts: object | None, _: bool) -> None:
+        """Hands a document over, as the kernel's `Readers` take it; `html` is a `Document`."""
+        min(self._readers, key=lambda reader: reader.reading).send((number, payload, body, html, parts))
+
+    def take(self, waits: bool) -> list[tuple[Any, ...]]:
+        """What was read since: number, digests, whether there was a page to read, that page, records. Where reading
+        failed there are no digests. With `waits` it is at least one; none, else: a process has begun or goes on."""
+        found = list[tuple[Any, ...]]()
+        while not found:
+            for key, _ in self._selector.select(None if waits else 0):
+                found += key.data()
+            if not waits:
+                break
+        return found
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for reader in self._readers:
+            reader.close()
+        self._selector.close()
+
+
+class _TwinReader:
+    """One process, and `reading`, the number of documents that it has not answered."""
+
+    def __init__(self, selector: DefaultSelector) -> None:
+        self._process, self._selector = start_helper(PROCESS), selector
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+        for pipe in (self._to, self._from):
+            os.set_blocking(pipe.fileno(), False)
+            with contextlib.suppress(AttributeError, OSError):  # another system, or more than it gives
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._unsent, self._received = deque[memoryview](), bytearray()
+        self.reading, self.has_begun = 0, False
+        selector.register(self._from, EVENT_READ, self._receive)
+
+    def send(self, message: Sequence[object]) -> None:
+        is_sending = bool(self._unsent)
+        self._unsent.append(memoryview(packed(message)))
+        self.reading += 1
+        if not is_sending:
+            self._flush()
+            if self._unsent:
+                self._selector.register(self._to, EVENT_WRITE, self._send_rest)
+
+    def _flush(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                data = self._unsent[0]
+                sent = os.write(self._to.fileno(), data)
+                if sent == len(data):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = data[sent:]
+
+    def _send_rest(self) -> Sequence[tuple[Any, ...]]:
+        self._flush()
+        if not self._unsent:
+            self._selector.unregister(self._to)
+        return ()
+
+    def _receive(self) -> Sequence[tuple[Any, ...]]:
+        """The answers that are here as a whole."""
+        received = self._received
+        if not (data := os.read(self._from.fileno(), _CHUNK_BYTES)):
+            raise BrokenPipeError("the process that reads documents has ended")
+        received += data
+        answers, at = list[tuple[Any, ...]](), 0
+        while (start := at + SIZE_BYTES) <= len(received):
+            end = start + int.from_bytes(received[at:start])
+            if end > len(received):
+                break
+            if answer := pickle.loads(memoryview(received)[start:end]):
+                answers.append(answer)
+            at = end
+        del received[:at]
+        self.has_begun = True
+        self.reading -= len(answers)
+        return answers
+
+    def close(self) -> None:
+        self._process.kill()
+        for pipe in (self._to, self._from):
+            with contextlib.suppress(OSError):  # what was not sent
+                pipe.close()
+        self._process.wait()
