@@ -1,6 +1,7 @@
 """What more than one test folder needs: the folder of conformance data, which is not part of the repository.
 
-Examples have no deadline: how long one takes says more about what else the machine does than about the code.
+Examples have no deadline, and may take long to be drawn: how long says more about what else the machine does than about
+the code.
 """
 
 import os
@@ -8,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from lycosa.web import kernel
 
-settings.register_profile("unhurried", deadline=None)
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
 BESIDE = Path(__file__).parents[2] / "shared" / "conformance"

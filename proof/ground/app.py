@@ -109,11 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if status in (301, 302):
             self.send_header("Location", text)
+        is_browser = any(name.lower().startswith("sec-") for name in self.headers)
+        # Noted first: who has the last byte may go on before this thread has its turn again.
+        self.server.asked.append(AskedFor(self.command, self.path, began, time.monotonic(), is_browser))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-        is_browser = any(name.lower().startswith("sec-") for name in self.headers)
-        self.server.asked.append(AskedFor(self.command, self.path, began, time.monotonic(), is_browser))
 
     do_POST = do_PUT = do_OPTIONS = do_HEAD = do_GET
 

@@ -1,5 +1,6 @@
 """`lycosa crawl` and the commands on a collection given what cannot be: one sentence, the documented code, no harm."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -49,7 +50,7 @@ def garbage() -> Iterator[int]:
                 caller, _ = listener.accept()
             except OSError:
                 return
-            with caller:
+            with caller, contextlib.suppress(OSError):  # who hangs up first
                 caller.recv(1000)
                 caller.sendall(b"220 mail.example ready\r\n500 what?\r\n")
 
@@ -319,6 +320,7 @@ def wait_until_locked(folder: Path, process: subprocess.Popen[str]) -> None:
     while process.poll() is None:
         if lock.exists() and lock.read_text().strip() == str(process.pid):
             return
+        time.sleep(0.01)
     raise AssertionError(ended(process))
 
 

@@ -118,8 +118,8 @@ def test_damaged_index_says_how_to_rebuild_it_and_that_works(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_pages_are_found_seconds_after_they_came(tmp_path: Path) -> None:
-    with simulated_web(tmp_path, "--hosts", "4", "--pages", "3000") as web:
-        words = ["--scope", "any", "--quiet", "--index", "--time", "25"]
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "20000") as web:
+        words = ["--scope", "any", "--quiet", "--index", "--time", "300"]
         running = started(*web.crawl(tmp_path / "c", *words, delay="0.05"))
         try:
             totals: list[int] = []

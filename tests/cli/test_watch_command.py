@@ -1,5 +1,6 @@
 """`lycosa watch`: the overview on a whole terminal, and lines where there is none."""
 
+import codecs
 import os
 import pty
 import re
@@ -72,13 +73,13 @@ def test_terminal_is_filled_and_given_back(stopped: Path) -> None:
         words, stdin=follower, stdout=follower, stderr=follower, env={**os.environ, "TERM": "xterm"}
     )
     os.close(follower)
-    said = ""
+    said, decoded = "", codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
     while "nothing in flight" not in said:  # the last line of a screen
-        said += os.read(leader, 65_536).decode()
+        said += decoded.decode(os.read(leader, 65_536))
     process.send_signal(signal.SIGINT)
     while True:
         try:
-            said += os.read(leader, 65_536).decode()
+            said += decoded.decode(os.read(leader, 65_536))
         except OSError:  # it has ended
             break
     process.wait(timeout=120)

@@ -9,7 +9,6 @@ from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
-from urllib.request import urlopen
 
 import pytest
 
@@ -18,7 +17,7 @@ from lycosa.simweb.log import LoggedRequest
 from lycosa.store import CollectionStore, is_collection
 from lycosa.web import url_from_key
 from tests.crawl.full_crawl import LONGEST_S, FullCrawl, full_crawl, pages_of_whole
-from tests.simweb.conftest import lycosa
+from tests.simweb.conftest import lycosa, wait_until_read
 
 PAGES, KILLS = 7_000, 14  # more pages than it can fetch before the last kill
 
@@ -61,12 +60,6 @@ def kill_often(crawl: FullCrawl, times: int, chance: random.Random) -> list[Kill
         process.kill()
     assert process.returncode == 0, err
     return kills
-
-
-def wait_until_read(port: int) -> None:
-    """Returns when the web has read all that was sent to it before: it reads in turn, and answers this request."""
-    with urlopen(f"http://127.0.0.1:{port}/.simweb/stats", timeout=LONGEST_S) as answer:
-        answer.read()
 
 
 def committed_pages(into: Path) -> set[str]:

@@ -1,6 +1,7 @@
 """Orders for a running crawl: it pauses, resumes, stops, and continues with other settings; each is logged."""
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def test_settings_of_shards_at_rest_are_changed_for_all_of_them(tmp_path: Path) 
 @pytest.mark.slow
 def test_running_command_continues_with_other_settings(tmp_path: Path) -> None:
     with simulated_web(tmp_path, "--hosts", "4", "--pages", "400") as web:
-        running = started(*web.crawl(tmp_path / "c", "--scope", "any", "--json", delay="0.05"))
+        running = started(*web.crawl(tmp_path / "c", "--scope", "any", "--json", delay="0.3"))
         try:
             wait_for_pages(tmp_path / "c", 20)
             assert lycosa("steer", tmp_path / "c", "set", "pages=200", "delay=0.01").code == 0
@@ -153,10 +154,12 @@ def test_running_command_continues_with_other_settings(tmp_path: Path) -> None:
 
 
 def wait_for_pages(into: Path, pages: int) -> None:
-    for _ in range(3_000):
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
         said = lycosa("status", into, "--json")
         if said.code == 0 and said.facts["pages"] >= pages:
             return
+        time.sleep(0.02)
     raise AssertionError("the crawl did not get there")
 
 

@@ -36,7 +36,7 @@ def test_change_is_told_once_each_way_when_receiver_hangs_and_crawler_is_killed(
 
     def hang(request: BaseHTTPRequestHandler) -> None:
         is_asked.set()
-        is_killed.wait(60)
+        is_killed.wait(600)
 
     with site() as web, site() as hook, apprise_file(tmp_path / "apprise") as service:
         web.pages["/"] = page("Shop", "A heat pump", "It costs 5 coins")

@@ -23,7 +23,7 @@ from tests.security.targets import Target, literals, open_forms, spellings
 SITE = "127.0.0.9"  # the only address that the crawls are allowed to ask
 NAMES = ("127.0.0.53", 5300)
 PORTS = (80, 443, 8080, 8081)
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 
 
 @dataclass

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -54,6 +55,13 @@ def connect(port: int, *, ca: Path | None = None, name: str = "h0.sim") -> socke
         return plain
     context = ssl.create_default_context(cafile=str(ca))
     return context.wrap_socket(plain, server_hostname=name, suppress_ragged_eofs=False)
+
+
+def wait_until_read(port: int) -> None:
+    """Returns when the web has read all that was sent to it before: it reads in turn, and answers this request, which
+    is not logged."""
+    with urlopen(f"http://127.0.0.1:{port}/.simweb/stats", timeout=PATIENCE_S) as answer:
+        answer.read()
 
 
 def first_article(**shape: object) -> str:

@@ -1,8 +1,10 @@
 """The state: what is written comes back, in order, whole; damage is told; readers see the writer's work."""
 
+import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -295,7 +297,11 @@ def test_checkpoint_where_something_is_says_so(state: State, tmp_path: Path) -> 
 
 
 def table_bytes(state: State) -> int:
-    return sum(table.stat().st_size for table in state.path.glob("*.sst"))
+    found = 0
+    for table in state.path.glob("*.sst"):
+        with contextlib.suppress(FileNotFoundError):  # RocksDB deletes what is obsolete by the way
+            found += table.stat().st_size
+    return found
 
 
 def test_compact_after_deleting_gives_the_space_back(state: State) -> None:
@@ -308,7 +314,10 @@ def test_compact_after_deleting_gives_the_space_back(state: State) -> None:
     state.compact()
 
     assert full > 1_000_000
-    assert table_bytes(state) < 10_000
+    until = time.monotonic() + 60
+    while (left := table_bytes(state)) >= 10_000:
+        assert time.monotonic() < until, left
+        time.sleep(0.02)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ Words = TypeVarTuple("Words")
 # asyncio calls a timer up to the clock's resolution (1 ns) before its time. On a clock that moves only when nothing is
 # ready, two callers that each plan again for "a moment later" would then keep each other ready, and time would stop.
 LATER_S = 2e-9
-STUCK_S = 10.0  # real seconds without a timer and without an event: nothing will ever happen
+STUCK_S = 60.0  # real seconds without a timer and without an event: nothing will ever happen
 
 
 class _VirtualSelector(selectors.DefaultSelector):
