@@ -11,7 +11,6 @@ by the analysis of pages; `duplicates` looks them up.
 """
 
 import re
-from array import array
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +40,7 @@ def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
     words = _words(text)
     if len(words) < max(3, least_words):
         return b""
-    hashes = np.array(array("Q", map(xxhash.xxh3_64_intdigest, words)), np.uint64)
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, words), np.uint64, len(words))
     mixed = (hashes[:-2] + _rotated(hashes[1:-1], 21) + _rotated(hashes[2:], 42)) * _ODD
     mixed ^= mixed >> np.uint64(29)
     leads = 2 * _ones(mixed) - len(mixed)

@@ -57,8 +57,9 @@ def _suffix_list() -> PublicSuffixList:
 MAX_URL_BYTES = 2_048
 # Longer text is not parsed at all: inline data is no link, and nothing this long normalises to a URL worth keeping.
 MAX_INPUT_BYTES = 16_384
-# A href that means the same on all pages of a folder: no scheme, no query alone, no white space before it.
-_IS_OF_FOLDER = re.compile(r"[^\0- ?:][^:]{0,199}\Z")
+# A href that means the same on all pages of a folder: no query alone, no white space before it, no scheme that needs no
+# host.
+_IS_OF_FOLDER = re.compile(r"(?:https?://)?[^\0- ?:][^:]{0,199}\Z")
 # 65,536 buckets: enough to spread over any cluster, and two bytes of a key.
 BUCKET_BYTES = 2
 
@@ -252,10 +253,10 @@ def follow_links(links: Links, base: str, rules: LinkRules, base_href: str = "")
 
 
 def _is_followed(kind: int, rel: str, rules: LinkRules) -> bool:
+    if not rel and kind in FOLLOWED_KINDS:
+        return True
     if kind == LinkKind.IMG:
         return rules.images
-    if not rel:
-        return kind in FOLLOWED_KINDS
     rels = rel.lower().split()
     if kind == LinkKind.LINK:
         return not FOLLOWED_RELS.isdisjoint(rels)
