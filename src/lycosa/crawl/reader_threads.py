@@ -108,12 +108,16 @@ class ReaderThreads:
         self._hand_on_read()
 
     def _submit(self, waiting: _Waiting) -> bool:
-        """Hands a document to the kernel's threads. False: it is none for them, or it is long."""
+        """Hands a document to the kernel's threads or the twin's processes. False: it is none for them, it is long, or
+        it would only wait there."""
         answer, reader = waiting.answer, self._reader
         lease, request, response = answer.lease, answer.request, answer.response
         try:
             waiting.body = body = decoded_body(response, min(reader.max_decoded_bytes, LONG_BYTES))
             if waiting.is_long:
+                return False
+            twin = self._threads if isinstance(self._threads, TwinReaders) else None
+            if twin is not None and twin.is_busy and not waiting.is_large:
                 return False
             headers, is_known = response.headers, lease.kind is RequestKind.REVISIT
             document = html_document(
@@ -124,14 +128,11 @@ class ReaderThreads:
                 wants_main=reader.wants_main,
                 wants_simhash=reader.wants_simhash,
                 follow=reader.rules,
+                finds_charset=twin is None,
             )
             if document is None:
                 return False
-            html: Any = document
-            if not isinstance(self._threads, TwinReaders):
-                html = kernel_arguments(document)
-            elif self._threads.is_busy and not waiting.is_large:
-                return False
+            html: Any = document if twin is not None else kernel_arguments(document)
             if is_known and not waiting.is_large:
                 html = None
             parts = None

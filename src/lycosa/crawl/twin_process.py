@@ -5,20 +5,25 @@ are followed, and the WARC records. Nothing that a document does to it is lost: 
 cannot read.
 """
 
+import gc
 import pickle
 import sys
 from typing import Any
 
 import msgspec
 
-from lycosa.crawl.twin_readers import SIZE_BYTES, packed
+from lycosa.crawl.twin_readers import PIPE_BYTES, SIZE_BYTES, packed
 from lycosa.store import members_of
-from lycosa.web import Document, Page, analyse_html, base_url, document_digests, follow_links
+from lycosa.web import Document, Page, analyse_html, base_url, charset_of, document_digests, follow_links
+
+COLLECTED_AFTER = 50_000  # objects: a page has hundreds, which go with it
 
 
 def main() -> None:
     """Reads documents until there are no more."""
-    documents, answers = sys.stdin.buffer, sys.stdout.buffer
+    documents, answers = open(0, "rb", PIPE_BYTES), sys.stdout.buffer  # noqa: SIM115 -- as long as it runs
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
     answers.write(packed(()))
     answers.flush()
     while size := documents.read(SIZE_BYTES):
@@ -34,7 +39,11 @@ def main() -> None:
 def _read(payload: bytes, body: bytes, document: Document | None, parts: Any) -> tuple[Any, ...]:
     digests = document_digests([(payload, body)])[0]
     fingerprint, payload_sha1, digest = digests
-    page = document and _page(msgspec.structs.replace(document, fingerprint=fingerprint, digest=digest))
+    page = None
+    if document is not None:
+        encoding = charset_of(body, document.media)
+        about = {"charset": encoding, "fingerprint": fingerprint, "digest": digest}
+        page = _page(msgspec.structs.replace(document, **about))
     return digests, page is not None, page, parts and members_of(parts, payload_sha1)
 
 

@@ -18,8 +18,7 @@ from lycosa.processes import start_helper
 
 PROCESS = "lycosa.crawl.twin_process"
 SIZE_BYTES = 4  # of a message, before it
-_PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
-_CHUNK_BYTES = 1 << 20
+PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
 ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
 
 
@@ -91,7 +90,7 @@ class _TwinReader:
         for pipe in (self._to, self._from):
             os.set_blocking(pipe.fileno(), False)
             with contextlib.suppress(AttributeError, OSError):  # another system, or more than it gives
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._unsent, self._received = deque[memoryview](), bytearray()
         self.reading, self.has_begun = 0, False
         selector.register(self._from, EVENT_READ, self._receive)
@@ -124,7 +123,7 @@ class _TwinReader:
     def _receive(self) -> Sequence[tuple[Any, ...]]:
         """The answers that are here as a whole."""
         received = self._received
-        if not (data := os.read(self._from.fileno(), _CHUNK_BYTES)):
+        if not (data := os.read(self._from.fileno(), PIPE_BYTES)):
             raise BrokenPipeError("the process that reads documents has ended")
         received += data
         answers, at = list[tuple[Any, ...]](), 0

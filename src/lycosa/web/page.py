@@ -125,13 +125,15 @@ def html_document(
     wants_main: bool = False,
     wants_simhash: bool = False,
     follow: LinkRules | None = None,
+    finds_charset: bool = True,
 ) -> Document | None:
-    """The document of `body`, without digests, for whoever has the kernel read it; None where it is not HTML."""
+    """The document of `body`, without digests, for whoever has it read elsewhere; None where it is not HTML. Its
+    encoding is left open unless `finds_charset`."""
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if not has_main_text(media):
         return None
-    language = _first_language(content_language)
-    return Document(body, url, media, charset_of(body, media), 0, b"", language, wants_main, wants_simhash, follow)
+    encoding, language = charset_of(body, media) if finds_charset else "", _first_language(content_language)
+    return Document(body, url, media, encoding, 0, b"", language, wants_main, wants_simhash, follow)
 
 
 def kernel_arguments(
