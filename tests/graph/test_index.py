@@ -62,7 +62,9 @@ steps = st.lists(st.tuples(st.integers(0, 11), pages_links, st.booleans()), min_
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(batches=st.lists(steps, min_size=1, max_size=5), joined=st.integers(0, 4), group=st.integers(1, 8))
 def test_index_agrees_with_a_dictionary(
     batches: list[list[tuple[int, Links, bool]]],

@@ -121,7 +121,9 @@ def test_query_finds_what_it_asks_for(view: SearchView, query: str, expected: li
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 def test_any_query_gives_results_or_a_sentence(view: SearchView, pieces: list[str]) -> None:
     try:
         found = view.search(" ".join(pieces))

@@ -62,7 +62,9 @@ def test_suggestion_finds_more_than_what_was_asked(view: SearchView, query: str,
 
 
 @given(st.text(alphabet='vacumdtbse "-', max_size=20))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 def test_what_is_suggested_always_finds_something(view: SearchView, query: str) -> None:
     try:
         found = view.search(query)

@@ -77,7 +77,9 @@ def test_delete_range_leaves_its_end(state: State) -> None:
 KEYS = st.binary(max_size=3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(rows=st.dictionaries(KEYS, st.binary(max_size=2), max_size=30), start=KEYS, end=st.none() | KEYS, data=st.data())
 def test_scan_any_rows_and_bounds_agrees_with_a_sorted_dict(
     state: State, rows: dict[bytes, bytes], start: bytes, end: bytes | None, data: st.DataObject
