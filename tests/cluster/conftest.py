@@ -1,6 +1,7 @@
 """One Ray for all tests of a run that can share it: they are in one group, and so in one worker of xdist."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -32,8 +33,15 @@ def _listens(port: int) -> bool:
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
     token: Path = tmp_path_factory.mktemp("ray") / "token"
-    port = free_port()
-    node = lycosa("cluster", "--token-file", str(token), "start", "--head", "--port", str(port), "--processors", "2")
+    for _ in range(3):  # another process may take the port before the node does
+        port = free_port()
+        node = lycosa(
+            "cluster", "--token-file", str(token), "start", "--head", "--port", str(port), "--processors", "2"
+        )
+        while not (_listens(port) or node.poll() is not None):
+            time.sleep(0.05)
+        if node.poll() is None:
+            break
     try:
         wait_for(lambda: _listens(port), node)
         yield RayCluster(port, ("--token-file", str(token), "--at", f"127.0.0.1:{port}"))
