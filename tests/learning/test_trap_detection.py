@@ -12,6 +12,7 @@ from lycosa.learning.mining import MiningLevel
 from lycosa.learning.trap_guard import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget
 from lycosa.learning.traps import (
     DROPPED,
+    FILES_ALLOWED,
     FIRST_WAIT_S,
     MOST_FAMILIES,
     MOST_REFRAINS,
@@ -131,6 +132,14 @@ def test_big_family_with_something_to_say_is_never_slowed(pages: list[tuple[str,
 def test_chain_that_differs_in_numbers_only_is_cut_short() -> None:
     chain = [(f"/calendar/{n}/", page(f"Events of {n}. Nothing on this day.", depth=n)) for n in range(2_000)]
     assert fetched(PatternBudgets(), chain) <= 20
+
+
+def test_files_of_one_number_that_differ_in_it_alone_are_counted_beyond_a_restart() -> None:
+    chain = [(f"/p{n}.html", page(f"Page {n}", depth=n)) for n in range(3_000)]
+    budgets = PatternBudgets()
+    assert fetched(budgets, chain[: FILES_ALLOWED // 2]) == FILES_ALLOWED // 2
+    again = PatternBudgets(msgspec.msgpack.decode(msgspec.msgpack.encode(budgets.pack()), type=BudgetRow))
+    assert FILES_ALLOWED // 2 <= fetched(again, chain[FILES_ALLOWED // 2 :]) <= FILES_ALLOWED // 2 + 20
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.integers(0, 3), st.integers(0, 50)), max_size=80))

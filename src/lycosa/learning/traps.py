@@ -278,12 +278,16 @@ class PatternBudgets:
         if judgement > 0:
             family.waits = 0
         elif judgement < 0:
-            family.dull += 1
-            if family.dull == 1:
-                self._dull[key] = self._harmless.pop(key)
+            self._remember(key, family)
             if family.is_slowed:
                 family.until = now + FIRST_WAIT_S * 2**family.waits
                 family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more than one may be in flight
+
+    def _remember(self, key: int, family: UrlFamily) -> None:
+        """Count a page that speaks against a family, which is stored from now on."""
+        family.dull += 1
+        if family.dull == 1:
+            self._dull[key] = self._harmless.pop(key)
 
     def is_known_text(self, page: PageSignature) -> bool:
         """Return whether this text was on the host before; only then does `fresh` matter."""
@@ -321,9 +325,12 @@ class PatternBudgets:
 
     def _may_end(self, path: str, family: UrlFamily, page: PageSignature) -> bool:
         """Return whether a page that differs from others by little may be one of a family that ends."""
-        return page.is_leaf or (
-            family.pages <= FILES_ALLOWED and _NUMBERED_FILE.fullmatch(path_pattern(path)) is not None
-        )
+        if page.is_leaf:
+            return True
+        if family.pages > FILES_ALLOWED or not _NUMBERED_FILE.fullmatch(path_pattern(path)):
+            return False
+        self._remember(family_key(path), family)  # how many there were is to outlive this process
+        return True
 
     def _count(self, text: int) -> int:
         """Count a text; return how often it was seen before. Those not seen for longest are forgotten, those seen once
