@@ -37,7 +37,7 @@ use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 21;
+const CONTRACT: u32 = 22;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.
@@ -75,10 +75,7 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
     let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
-    let text = match simdutf8::basic::from_utf8(&body[..length]) {
-        Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
-        Err(_) => String::from_utf8_lossy(&body[..length]),
-    };
+    let text = text::in_utf8(&body[..length]);
     let mut page = Page::new(text.len());
     page.comparable = wants_simhash.then(comparable::Comparable::default);
     let (mut tree, mut outline) = (Tree::new(page), None);
@@ -201,16 +198,12 @@ fn analyse_html<'py>(
     py.detach(|| read(bytes, &html)).map(|read| read.into_python(py)).transpose()
 }
 
-/// Title, main text, headings, the canonical URL and the base as they are written, and Markdown if it is wanted.
-type Readable = (String, String, Vec<String>, String, String, String);
+/// Title, main text (bytes for Python, which seldom needs its characters), headings, the canonical URL and the base as they are written, and Markdown if it is wanted.
+type Readable = (String, Vec<u8>, Vec<String>, String, String, String);
 
 fn readable_of(body: &[u8], is_xml: bool, leaves_unshown: bool, wants_markdown: bool) -> Readable {
     let body = outline::clean(body);
-    let body = match std::str::from_utf8(&body) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(&body),
-    };
-    readable_in(Outline::new(body.as_bytes(), is_xml, leaves_unshown), wants_markdown)
+    readable_in(Outline::new(text::in_utf8(&body).as_bytes(), is_xml, leaves_unshown), wants_markdown)
 }
 
 fn readable_in(mut outline: Outline, wants_markdown: bool) -> Readable {

@@ -5,7 +5,7 @@
 
 use crate::scan::{scan, value_of, values, After, Attributes, Sink, StartTag};
 use crate::tags::*;
-use crate::text::{collapsed, is_space, owned, owned_whole, push_collapsed, push_space, shortened};
+use crate::text::{collapsed, is_space, owned, push_collapsed, push_space, shortened};
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -563,7 +563,7 @@ impl<'a> Outline<'a> {
     }
 
     /// The text of the items for reading, a line for each block and for each row of a table, and the headings.
-    pub fn text_of(&self, runs: &[Span]) -> (String, Vec<String>) {
+    pub fn text_of(&self, runs: &[Span]) -> (Vec<u8>, Vec<String>) {
         let (mut out, mut headings) = (Vec::with_capacity(self.texts.len()), Vec::new());
         let (mut line, mut nodes) = (Vec::new(), Vec::new());
         let mut code: Option<Vec<u8>> = None; // of an open pre
@@ -621,7 +621,7 @@ impl<'a> Outline<'a> {
         end_line(&mut line, &mut out);
         out.pop();
         headings.retain(|words| !words.is_empty());
-        (owned_whole(out), headings)
+        (out, headings)
     }
 }
 

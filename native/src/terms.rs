@@ -5,7 +5,7 @@
 //! digits, as tantivy's simple tokeniser has them. What identifiers are says `lycosa.search.identifiers`.
 
 use crate::seen::{random_seed, Unchanged};
-use crate::text::{owned_whole, take_lowest};
+use crate::text::{in_utf8, owned_whole, take_lowest};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -92,21 +92,21 @@ impl TermMap {
         self.terms_of(py, text, false)
     }
 
-    /// The terms of the title, of headings and of the text of a page, and the words in the identifiers of its title, URL
+    /// The terms of the title, of headings and of the text of a page, which comes as bytes, and the words in the identifiers of its title, URL
     /// and text, each once.
     fn page(
         &mut self,
         py: Python<'_>,
         title: &str,
         headings: &str,
-        text: &str,
+        text: &[u8],
         url: &str,
     ) -> PyResult<(String, String, String, String)> {
         self.begin();
         identifiers(url).into_iter().for_each(|one| self.parts.add_new(one));
         let title = self.terms_of(py, title, true)?;
         let headings = self.terms_of(py, headings, false)?;
-        let text = self.terms_of(py, text, true)?;
+        let text = self.terms_of(py, &in_utf8(text), true)?;
         Ok((title, headings, text, std::mem::take(&mut self.parts.found)))
     }
 }

@@ -1,5 +1,7 @@
 //! Text: white space collapsed as Python and as the analyser do it, and the text codes.
 
+use std::borrow::Cow;
+
 /// `str.isspace` of Python, which `str.split` splits by.
 pub fn is_space(character: char) -> bool {
     matches!(character, '\t'..='\r' | '\x1c'..=' ' | '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}'
@@ -138,6 +140,14 @@ pub fn take_lowest(bits: &mut u64) -> usize {
     let place = bits.trailing_zeros() as usize;
     *bits &= bits.wrapping_sub(1);
     place
+}
+
+/// Bytes as text, replacement characters where they are no UTF-8.
+pub fn in_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => text.into(), // from_utf8_lossy takes ten times as long to find that out
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }
 
 /// Text of a page, which is valid.

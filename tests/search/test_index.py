@@ -98,7 +98,7 @@ def test_document_whose_deletion_was_lost_is_taken_out_when_all_is_settled(tmp_p
     shop.index()
     writer = IndexWriter(tmp_path)
     for number, url, text in ((stays, A, "aardvark"), (goes, B, "badger")):
-        page = IndexedPage(number, number, url, 1.0, "text/html", "", "t", text=text)
+        page = IndexedPage(number, number, url, 1.0, "text/html", "", "t", text_utf8=text.encode())
         writer.add(page_document(page, "xx"))
         writer.add(anchor_document(page, "xx", *summarise_anchors([("name", 1)])))
     writer.commit(IndexReader.open(tmp_path).covered)

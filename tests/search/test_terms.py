@@ -47,7 +47,7 @@ def test_words_in_identifiers_are_found_along_with_the_terms(words: list[str]) -
     known = native().TermMap(analyser("en").analyze)  # type: ignore[union-attr]
 
     for page in (text, "otherWords", text):  # it remembers what it has seen, page by page
-        title, headings, body, parts = known.page("aTitle", "aHeading", page, url)
+        title, headings, body, parts = known.page("aTitle", "aHeading", page.encode(), url)
 
         assert (title, headings, body) == (known.terms("aTitle"), known.terms("aHeading"), known.terms(page))
         assert sorted(parts.split()) == sorted(set(parts_in("aTitle", url, page).split()))

@@ -24,7 +24,7 @@ def row(number: int, digest: bytes = b"d" * 16) -> PageRow:
 
 def logged(log: TextLog, *numbers: int) -> None:
     for number in numbers:
-        log.add(row(number), Readable("t", (), f"text {number}"))
+        log.add(row(number), Readable.of("t", (), f"text {number}"))
     log.before_commit(Batch(), is_last=False)
 
 

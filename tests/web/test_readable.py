@@ -37,7 +37,7 @@ def words(html: str, content_type: str = "text/html; charset=utf-8") -> str:
 
 def test_main_element_is_the_text() -> None:
     found = read("<title> T </title><p>around</p><main><h1>Head <b>line</b></h1>inside</main><p>after")
-    assert found == Readable("T", ("Head line",), "Head line\ninside")
+    assert found == Readable.of("T", ("Head line",), "Head line\ninside")
 
 
 def test_each_block_is_a_line() -> None:

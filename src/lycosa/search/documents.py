@@ -179,9 +179,17 @@ def shown_language(declared: str, tokenised: str) -> str:
 def spaced(text: str) -> str:
     """The text with runs of unspaced characters as overlapping pairs, where one alone stays, and with letters and their
     accents as one character each."""
-    if text.isascii() or not text.encode("utf-8", "replace").translate(None, _NO_LEADS):
+    if text.isascii() or not _has_leads(text.encode("utf-8", "replace")):
         return text
     return _UNSPACED_RUN.sub(_pairs, unicodedata.normalize("NFC", text))
+
+
+def _spaced_utf8(text: bytes) -> bytes:
+    return spaced(text.decode("utf-8", "replace")).encode() if _has_leads(text) else text
+
+
+def _has_leads(text: bytes) -> bool:
+    return not text.isascii() and bool(text.translate(None, _NO_LEADS))
 
 
 def _pairs(run: re.Match[str]) -> str:
@@ -252,12 +260,16 @@ class _PageTerms(NamedTuple):
 
 
 def _page_terms(page: "IndexedPage", language: str) -> _PageTerms:
-    title, text = spaced(page.title), spaced(page.text[:TEXT_CHARS])
-    headings = spaced(" \n ".join(page.headings)[:HEADING_CHARS])
+    title, headings = spaced(page.title), spaced(" \n ".join(page.headings)[:HEADING_CHARS])
+    text_utf8 = page.text_utf8
+    if len(text_utf8) > TEXT_CHARS:
+        text_utf8 = text_utf8.decode("utf-8", "replace")[:TEXT_CHARS].encode()
+    text_utf8 = _spaced_utf8(text_utf8)
     known = _term_map(language)
     if known is None:
+        text = text_utf8.decode("utf-8", "replace")
         return _PageTerms(title, headings, text, parts_in(title, page.url, text))
-    title, headings, text, parts = known.page(title, headings, text, page.url)
+    title, headings, text, parts = known.page(title, headings, text_utf8, page.url)
     return _PageTerms(title, headings, text, terms(parts, PARTS_LANGUAGE))
 
 
@@ -272,10 +284,15 @@ class IndexedPage(msgspec.Struct, frozen=True):
     language: str = ""
     title: str = ""
     headings: Sequence[str] = ()
-    text: str = ""
+    text_utf8: bytes = b""
     alike: int = 0
     canonical: str = ""
     simhash: bytes = b""
+
+    @property
+    def beginning(self) -> str:
+        """The title and the beginning of the text, which tell the language."""
+        return f"{self.title} {self.text_utf8[: 4 * SAMPLE_CHARS].decode('utf-8', 'ignore')}"
 
 
 def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> tuple[str, int]:
@@ -314,7 +331,10 @@ def page_document(page: IndexedPage, language: str) -> str:
         values |= {"bits": int.from_bytes(page.simhash[:8]), "unsure": int.from_bytes(page.simhash[8:])}
         values["titled"] = xxhash.xxh3_64_intdigest(" ".join(page.title.casefold().split()).encode("utf-8", "replace"))
     if page.canonical:
-        values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": text_sketch(page.text)}
+        values |= {
+            "canonical": address_hash(url_key(page.canonical)),
+            "sketch": text_sketch(page.text_utf8.decode("utf-8", "replace")),
+        }
     if _term_map(language) is None:
         found = {"title": texts.title, "heads": texts.headings, "text": texts.text}
         return _as_json(values | {f"{field}_{language}": text for field, text in found.items()})
@@ -437,7 +457,7 @@ def indexed_page(number: int, cluster: int, url: str, row: PageRow, read: Readab
     found = read or Readable()
     return IndexedPage(
         number, cluster, url, date_of(row), row.essence, row.language, row.title or found.title, found.headings,
-        found.text, alike_of(row), found.canonical, row.simhash,
+        found.text_utf8, alike_of(row), found.canonical, row.simhash,
     )  # fmt: skip
 
 

@@ -31,7 +31,6 @@ from lycosa.graph import (
 from lycosa.records import Family
 from lycosa.search.documents import (
     LANGUAGES,
-    SAMPLE_CHARS,
     TOKENS,
     HostLanguages,
     IndexMember,
@@ -341,8 +340,7 @@ class Indexer:
             if done % PROGRESS_PAGES == 0:
                 self._progress(self._taken + done, self._expected)
             page = indexed_page(member.number, member.cluster, member.url, member.row, text)
-            sample = f"{page.title} {page.text[:SAMPLE_CHARS]}"
-            language = self._languages.language_of(split_url(member.url).host, page.language, sample)
+            language = self._languages.language_of(split_url(member.url).host, page.language, page.beginning)
             self.writer.add(page_document(page, language))
             named, words = summarise_anchors(anchors)
             if named:

@@ -169,8 +169,7 @@ def _fill(collection: CollectionStore, at_s: float, writer: IndexWriter, progres
                     heads.append(member)
             for member, read in zip(heads, texts.of(heads), strict=True):
                 found = indexed_page(member.number, member.number, member.url, member.row, read)
-                text = f"{found.title} {found.text}"
-                language = languages.language_of(split_url(member.url).host, found.language, text)
+                language = languages.language_of(split_url(member.url).host, found.language, found.beginning)
                 writer.add(page_document(found, language))
             done += len(members)
             progress(done, expected)

@@ -50,7 +50,7 @@ class TextLog:
     def __init__(self, collection: Path, last_sequence: Callable[[], int]) -> None:
         self._folder, self._last_sequence = collection / FOLDER, last_sequence
         self._waiting: list[tuple[PageRow, Readable]] = []
-        self._waiting_chars = 0
+        self._waiting_bytes = 0
         self._encoder, self._frame = (
             msgspec.msgpack.Encoder(),
             bytearray(),
@@ -65,12 +65,12 @@ class TextLog:
 
     def add(self, row: PageRow, text: Readable) -> None:
         """Adds the text of a page that is in the open commit; its row gets its FileNum by then."""
-        self._waiting_chars += len(text.text)
-        if self._is_usable and self._waiting_chars <= FRAME_BYTES:
+        self._waiting_bytes += len(text.text_utf8)
+        if self._is_usable and self._waiting_bytes <= FRAME_BYTES:
             self._waiting.append((row, text))
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
-        waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if not waiting:
             return
         texts = [_Text(row.file_num, row.digest, text) for row, text in waiting]

@@ -57,7 +57,8 @@ def extract_article(body: bytes, *, url: str, content_type: str | None = None) -
         reader.exchange(asked, lambda kind, value: found.update(json.loads(value)))
     if not found.get("text") or _word_count(found["text"]) < LEAST_SHARE * _word_count(whole.text):
         return whole
-    return msgspec.structs.replace(whole, text=found["text"], markdown=found["markdown"])
+    text_utf8 = found["text"].encode("utf-8", "replace")
+    return msgspec.structs.replace(whole, text_utf8=text_utf8, markdown=found["markdown"])
 
 
 def _word_count(text: str) -> int:

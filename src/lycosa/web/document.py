@@ -101,13 +101,22 @@ class Document(msgspec.Struct, frozen=True):
 
 class Readable(msgspec.Struct, frozen=True, array_like=True):
     """What of a document is for reading: its title, its main text, one line for each block, the headings in it, and the
-    same as Markdown, where that was asked for. `canonical` is the URL that the document names as its canonical one."""
+    same as Markdown, where that was asked for. `canonical` is the URL that the document names as its canonical one. The
+    text is kept as bytes, as it goes to the search index; made of a str by `of`."""
 
     title: str = ""
     headings: tuple[str, ...] = ()
-    text: str = ""
+    text_utf8: bytes = b""
     markdown: str = ""
     canonical: str = ""
+
+    @classmethod
+    def of(cls, title: str, headings: tuple[str, ...], text: str, markdown: str = "") -> "Readable":
+        return cls(title, headings, text.encode("utf-8", "replace"), markdown)
+
+    @property
+    def text(self) -> str:
+        return self.text_utf8.decode("utf-8", "replace")
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -84,7 +84,8 @@ def analyse_page(
     if wants_simhash and not (has_main_text(media) and is_built_in(analysers, media)):
         page = msgspec.structs.replace(page, simhash=_simhash_of(page.text))
     if wants_main and page.readable is None and not (has_main_text(media) and is_built_in(analysers, media)):
-        read = Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
+        headings = tuple(text for _, text in page.headings)
+        read = Readable(page.title or "", headings, page.text_utf8)
         return msgspec.structs.replace(page, readable=read)
     return page
 

@@ -40,7 +40,7 @@ def extract_readable(
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if media.kind is MediaKind.PDF and is_built_in(analysers, media):
         pdf = read_pdf(body)
-        return Readable(pdf.title, (), pdf.text, pdf.text if wants_markdown else "")
+        return Readable.of(pdf.title, (), pdf.text, pdf.text if wants_markdown else "")
     if not (has_main_text(media) and is_built_in(analysers, media)):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers, wants_main=True)
         whole = page.readable or Readable()
@@ -63,7 +63,7 @@ def main_text(document: Document, *, unshown: bool = False, wants_markdown: bool
 
 def read_by_twin(
     document: Document, *, unshown: bool, wants_markdown: bool
-) -> tuple[str, str, list[str], str, str, str]:
+) -> tuple[str, bytes, list[str], str, str, str]:
     """The kernel's twin: title, text, headings, the canonical URL and the base as they are written, and Markdown."""
     body, is_xml = to_utf8(document.body, document.charset), document.media.kind is MediaKind.XHTML
     html = clean(without_self_closed(body) if is_xml else body)
@@ -71,7 +71,7 @@ def read_by_twin(
     runs = outline.selection()
     text, headings = text_of(runs)
     markdown = markdown_of(runs) if wants_markdown else ""
-    return outline.title, text, headings, outline.canonical, outline.base_href, markdown
+    return outline.title, text.encode("utf-8", "replace"), headings, outline.canonical, outline.base_href, markdown
 
 
 def with_targets(markdown: str, base: str) -> str:
