@@ -131,7 +131,7 @@ def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
     words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
-    found = [_TELLING[word] for word in words]
+    found = [_TELLING[word] for word in words] if len(words) >= _ENOUGH else []
     own_words = found.count(own)
     if len(found) - own_words >= _ENOUGH:  # else no other language has enough
         best = max(STEMMED, key=found.count)
@@ -161,8 +161,9 @@ class HostLanguages:
             counts = self._hosts[host] = Counter(self._counted(host))
             if len(self._hosts) > _HOSTS:
                 self._hosts.popitem(last=False)
-        usual = max(counts, key=counts.__getitem__) if counts else OTHER
-        found = language_of(declared, text, usual)
+        found = language_of(declared, text, "")
+        if not found:
+            found = max(counts, key=counts.__getitem__) if counts else OTHER
         if found != OTHER:
             counts[found] += 1
         return found

@@ -402,6 +402,7 @@ class AnchorUpdater:
 
     def __init__(self, state: State, reader: IndexReader, writer: IndexWriter, anchors: AnchorTexts) -> None:
         self._state, self._reader, self._writer, self._anchors = state, reader, writer, anchors
+        self._copied: frozenset[int] = frozenset()  # clusters that have copies
 
     def __repr__(self) -> str:
         return f"<AnchorUpdater {self._reader!r}>"
@@ -415,6 +416,7 @@ class AnchorUpdater:
         """Indexes changed anchor texts again, without a commit; returns of how many pages, and the pages of the index
         that are no more."""
         updated, gone, rest = 0, list[int](), iter(numbers)
+        self._copied = frozenset(self._reader.all("copy", "cluster"))
         while some := list(islice(rest, PAGES_AT_ONCE)):
             updated += self._update(some, gone)
         return updated, gone
@@ -422,7 +424,7 @@ class AnchorUpdater:
     def _update(self, numbers: Sequence[int], gone: list[int]) -> int:
         pages = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
         words = self._reader.column("name", list(pages), "words")
-        copies = self._reader.copies_by_cluster([cluster for cluster, _ in pages.values()])
+        copies = self._reader.copies_by_cluster([cluster for cluster, _ in pages.values() if cluster in self._copied])
         members = searchable_pages(self._state, [*pages, *(copy for some in copies.values() for copy in some)])
         gone += [number for number in pages if number not in members]
         texts = dict(zip(members, self._anchors.of([member.url for member in members.values()]), strict=True))

@@ -342,7 +342,7 @@ class Indexer:
             page = indexed_page(member.number, member.cluster, member.url, member.row, text)
             language = self._languages.language_of(split_url(member.url).host, page.language, page.beginning)
             self.writer.add(page_document(page, language))
-            named, words = summarise_anchors(anchors)
+            named, words = summarise_anchors(anchors) if anchors else ("", 0)
             if named:
                 self.writer.add(anchor_document(page, language, named, words))
         replaced, self._replaced = self._replaced, []
