@@ -145,6 +145,24 @@ def test_host_does_not_wait_for_urls_that_broke_while_they_were_held(
     assert row.retries == len(broken)  # in their turn, as after any failure
 
 
+def test_url_that_broke_five_times_while_it_was_held_is_fetched_in_the_end(
+    tmp_path: Path, clean: list[LoggedRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, told = clean[10].path, MemoryWeb._response
+    trouble = Trouble("reset", lambda path: path == broken and trouble.hits[path] < 5)
+
+    def response(*arguments: Any) -> Response:
+        found = told(*arguments)
+        return msgspec.structs.replace(found, was_held=found.failure is Failure.RESET)
+
+    monkeypatch.setattr(MemoryWeb, "_response", response)
+    result = crawl(tmp_path / "c", answer=trouble)
+
+    assert trouble.hits == {broken: 5}
+    assert [entry.status for entry in result.entries if entry.path == broken][-1] == 200
+    assert result.stats.failed == {}
+
+
 def test_url_that_is_left_alone_is_told_of_and_keeps_its_tries_through_a_kill(tmp_path: Path) -> None:
     """A copy of the collection right after a commit is what a kill leaves behind."""
     trouble, told = Trouble("hang", lambda path: path == "/"), []

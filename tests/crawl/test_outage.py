@@ -20,11 +20,12 @@ DELAY_S, DEAD_S = 0.2, 60.0
 
 
 class CutOffWeb(MemoryWeb):
-    """A web whose name server, or whose line, is dead for a minute from a moment on. The first host's name is known."""
+    """A web whose name server, or whose line, is dead for a minute from a moment on. The first host's name is known;
+    with `holds_first` its transfers are some that we held and that break meanwhile."""
 
-    def __init__(self, *, names_from_s: float, line_from_s: float) -> None:
+    def __init__(self, *, names_from_s: float, line_from_s: float, holds_first: bool) -> None:
         super().__init__(WEB)
-        self._names_from_s, self._line_from_s = names_from_s, line_from_s
+        self._names_from_s, self._line_from_s, self._holds_first = names_from_s, line_from_s, holds_first
         self.now = asyncio.get_running_loop().time
 
     async def resolve(self, name: str) -> Resolved:
@@ -36,18 +37,22 @@ class CutOffWeb(MemoryWeb):
         if not self._is_dead(self._line_from_s):
             super().start(request, done)
             return
-        answer = Response(request.url, failure=Failure.CONNECT, started_s=self.now(), ended_s=self.now())
+        is_held = self._holds_first and request.host == "h0.sim"
+        failure = Failure.RESET if is_held else Failure.CONNECT
+        answer = Response(request.url, failure=failure, was_held=is_held, started_s=self.now(), ended_s=self.now())
         asyncio.get_running_loop().call_soon(done, answer)
 
     def _is_dead(self, from_s: float) -> bool:
         return from_s <= self.now() < from_s + DEAD_S
 
 
-def crawl(into: Path, names_from_s: float = 1e9, line_from_s: float = 1e9) -> tuple[CrawlStats, MemoryWeb]:
+def crawl(
+    into: Path, names_from_s: float = 1e9, line_from_s: float = 1e9, holds_first: bool = False
+) -> tuple[CrawlStats, MemoryWeb]:
     options: dict[str, Any] = {"scope": "any", "allow_private": ["127.0.0.0/8"], "delay_s": DELAY_S}
 
     async def main() -> tuple[CrawlStats, MemoryWeb]:
-        web = CutOffWeb(names_from_s=names_from_s, line_from_s=line_from_s)
+        web = CutOffWeb(names_from_s=names_from_s, line_from_s=line_from_s, holds_first=holds_first)
         parts: dict[str, Any] = {"resolver": web, "downloader": web, "now": web.now}
         async with Crawl(front(WEB), into=into, **parts, **options) as running:
             return await running.finish(), web
@@ -55,8 +60,10 @@ def crawl(into: Path, names_from_s: float = 1e9, line_from_s: float = 1e9) -> tu
     return run_virtual(main())
 
 
-@pytest.mark.parametrize("dead", [{"names_from_s": 0.0}, {"line_from_s": 1.5}])
-def test_a_minute_without_names_or_line_costs_no_page(tmp_path: Path, dead: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "dead", [{"names_from_s": 0.0}, {"line_from_s": 1.5}, {"line_from_s": 1.5, "holds_first": True}]
+)
+def test_a_minute_without_names_or_line_costs_no_page(tmp_path: Path, dead: dict[str, Any]) -> None:
     whole, _ = crawl(tmp_path / "whole")
 
     stats, web = crawl(tmp_path / "c", **dead)

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from lycosa import Crawl
+from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.reader_threads import ReaderThreads
-from lycosa.crawl.reading import LeaseAnswer, PageReader
+from lycosa.crawl.reading import LeaseAnswer, PageReader, decoded_body, read_page
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
@@ -225,6 +226,47 @@ def test_packed_body_that_is_not_held_is_decoded_again_and_keeps_its_size() -> N
     prepared = reader.digests(plain)
     prepared.hold_packed(plain, reader.max_decoded_bytes)
     assert prepared.held_body is LONG
+
+
+@needs_kernel
+def test_vast_packed_document_is_not_held_while_its_beginning_is_analysed(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"".join(b"<a href=/%d>word</a>\n" % number for number in range(400_000))
+    packed = Response("http://h/", 200, b"HTTP/1.1 200 OK\r\n\r\n", PACKED, gzip.compress(body))
+    reader, read = PageReader(CrawlSettings()), list[int]()
+
+    def analyse(response: Response, body: bytes, *rest: Any, **named: Any) -> Page:
+        read.append(len(body))
+        return read_page(response, body, *rest, **named)
+
+    monkeypatch.setattr("lycosa.crawl.reading.read_page", analyse)
+    one = msgspec.structs.replace(answer("http://h/"), response=packed)
+    reader.prepare(one)
+
+    whole = reader.digests(packed)
+    reader.analyse(packed, whole)
+    assert one.prepared is not None
+    assert one.prepared.page == whole.page
+    assert (one.prepared.body, one.prepared.size_bytes, one.prepared.held_body) == (body, len(body), b"")
+    assert read[0] < read[1] / 2
+
+
+def test_packed_body_is_decoded_once_for_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"<title>t</title>" + b"<p>words</p>" * 40_000
+    packed = Response("http://h/", 200, b"HTTP/1.1 200 OK\r\n\r\n", PACKED, gzip.compress(body))
+    reader, seen, decoded = PageReader(CrawlSettings()), list[bytes](), list[Response]()
+    pipelines = Pipelines([("look", lambda page: seen.append(page.body))], [], reader)
+
+    def decode(response: Response, cap_bytes: int) -> bytes:
+        decoded.append(response)
+        return decoded_body(response, cap_bytes)
+
+    monkeypatch.setattr("lycosa.crawl.reading.decoded_body", decode)
+    one = msgspec.structs.replace(answer("http://h/"), response=packed)
+    reader.prepare(one)
+    assert one.prepared is not None
+    pipelines.judge(packed, one.prepared)
+
+    assert (seen, len(decoded)) == ([body], 1)
 
 
 @needs_kernel

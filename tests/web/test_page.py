@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from page_data import conformance
 
 from lycosa.web.document import Document, Page, Readable
+from lycosa.web.hazard import MAX_TAGS
+from lycosa.web.kernel import native
 from lycosa.web.links import LinkKind
 from lycosa.web.media import MediaKind
-from lycosa.web.page import analyse_page
+from lycosa.web.page import analyse_page, beginning_read
 from tests.effort import bounded
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
@@ -305,6 +307,36 @@ def test_large_honest_pages_are_analysed_whole() -> None:
         page = html(body)
         assert not page.is_cut
         assert len(page.links) == count
+
+
+@pytest.mark.parametrize(
+    ("word", "tail", "is_told"),
+    [
+        (b"x", b"", True),
+        (b"\xc3\xa4", b"", True),
+        (b"x", b"\xff", False),  # by it the document is in another encoding than its beginning
+        (b"x", b"<i data-vol=a>", False),
+    ],
+)
+def test_beginning_that_is_read_of_a_document_with_too_many_tags_gives_its_page(
+    word: bytes, tail: bytes, is_told: bool
+) -> None:
+    body = (b"<a href=/%s>x</a>" % word) * (MAX_TAGS // 2 + 100) + tail
+
+    read = beginning_read(body, "text/html")
+
+    if native() is None:
+        assert read == len(body)
+        return
+    assert (read < len(body)) == is_told
+    page, whole = html(body[:read], "text/html"), html(body, "text/html")
+    assert (page.is_cut, page.charset, page.text_digest) == (whole.is_cut, whole.charset, whole.text_digest)
+    assert (page.links, page.is_volatile, page.structure_last) == (whole.links, whole.is_volatile, whole.structure_last)
+
+
+@pytest.mark.parametrize("body", [b"<p>words", b"<div>" * 6_000, b"<b id=1>" * 1_000, b"x" * (17 << 20)])
+def test_beginning_that_is_read_of_other_documents_is_all(body: bytes) -> None:
+    assert beginning_read(body, "text/html") == len(body)
 
 
 def test_page_cut_for_its_structure_says_so() -> None:

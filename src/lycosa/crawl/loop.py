@@ -112,6 +112,8 @@ class Engine:
             elif response.failure is Failure.CANCELLED:
                 self._put_back(lease, response)
             if self._readers.has_apart(answer):  # a long document: what is held of it goes before the next is read
+                del response, page
+                answer.let_go()
                 self._commit()
             else:
                 self._commit_if_full()

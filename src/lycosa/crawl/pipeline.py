@@ -125,6 +125,7 @@ class Pipelines:
         from lycosa.web import FieldExtractor  # lazy: the parser takes 30 ms, which crawls without pipelines save
 
         self._named, self._extractor, self._reader = list(named), FieldExtractor(rules), reader
+        reader.has_pipelines = True
 
     def __repr__(self) -> str:
         return f"<Pipelines {' '.join(name for name, _ in self._named)}>"

@@ -30,6 +30,7 @@ from lycosa.web import (
     UrlPatterns,
     analyse_page,
     base_url,
+    beginning_read,
     document_digests,
     follow_links,
     header_statements,
@@ -54,6 +55,7 @@ DECODED_FACTOR = 2  # a decoded body may be this many times the body limit
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
 # in at once.
 LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
+VAST_BYTES = 4_000_000  # decoded; so many that it is asked whether all of them are read
 
 
 def redirect_location(response: Response) -> str:
@@ -215,6 +217,12 @@ class PreparedPage(msgspec.Struct):
     def body(self) -> bytes:
         return self.held_body if self.packed is None else decoded_body(*self.packed[:2])
 
+    def beginning(self, size: int | None) -> bytes:
+        """The body, or, where it is not held, so many bytes of it."""
+        if self.packed is None or size is None:
+            return self.body
+        return decoded_body(self.packed[0], min(size, self.packed[1]))
+
     @property
     def size_bytes(self) -> int:
         return len(self.held_body) if self.packed is None else self.packed[2]
@@ -244,6 +252,10 @@ class LeaseAnswer(msgspec.Struct):
     response: Response
     fetched_s: float
     prepared: PreparedPage | None = None
+
+    def let_go(self) -> None:
+        """What came of it stands in the next commit: its body, and what was read of it, need no memory any more."""
+        self.response, self.prepared = msgspec.structs.replace(self.response, body=b""), None
 
     @property
     def is_document(self) -> bool:
@@ -295,6 +307,7 @@ class PageReader:
         self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
         self.has_archive, self._keep_rules = settings.archive != "none", KeepRules.of(settings)
         self.wants_main = False  # somebody takes the main texts of pages
+        self.has_pipelines = False  # which look at bodies
 
     def is_kept(self, url: str, essence: str) -> bool:
         """Is a document to be kept, rather than only read for its links?"""
@@ -311,11 +324,23 @@ class PageReader:
             with suppress(Exception):
                 prepared = self.digests(answer.response)
                 if prepared.is_large:
-                    self.analyse(answer.response, prepared)
-                    if answer.lease.kind is not RequestKind.REVISIT:  # which compares the body several times
-                        prepared.hold_packed(answer.response, self.max_decoded_bytes)
+                    # a revisit compares the body several times, and pipelines are shown it
+                    if answer.lease.kind is RequestKind.REVISIT or self.has_pipelines:
+                        self.analyse(answer.response, prepared)
+                    else:
+                        self._analyse_packed(answer.response, prepared)
                     prepared.records = self._records(answer, prepared)
                 answer.prepared = prepared
+
+    def _analyse_packed(self, response: Response, prepared: PreparedPage) -> None:
+        """Analyses a document whose decoded body need not be held; of a vast one that is no more than what is read."""
+        read = size = prepared.size_bytes
+        if size > VAST_BYTES and self.analysers is None and not self.wants_main:
+            read = beginning_read(prepared.body, response.headers.get("content-type"))
+        if read <= size // 2:  # else it is not worth to decode it again
+            prepared.hold_packed(response, self.max_decoded_bytes)
+        self.analyse(response, prepared, read_bytes=read)
+        prepared.hold_packed(response, self.max_decoded_bytes)
 
     def _records(self, answer: LeaseAnswer, prepared: PreparedPage) -> HttpExchange | None:
         """The records of a document that is new and will be kept; None: they are made when that is known."""
@@ -334,13 +359,13 @@ class PageReader:
         body = decoded_body(response, self.max_decoded_bytes)
         return PreparedPage(body, *document_digests([(response.body, body)])[0])
 
-    def analyse(self, response: Response, prepared: PreparedPage) -> Page:
-        """Analyses the document, unless that is done."""
+    def analyse(self, response: Response, prepared: PreparedPage, *, read_bytes: int | None = None) -> Page:
+        """Analyses the document, unless that is done; `read_bytes` of it, where the others would change nothing."""
         if prepared.page is not None:
             return prepared.page
         page = read_page(
             response,
-            prepared.body,
+            prepared.beginning(read_bytes),
             self.analysers,
             fingerprint=prepared.fingerprint,
             digest=prepared.digest,

@@ -1,7 +1,8 @@
 """Content coding undone, under a cap: gzip, deflate, br and zstd, up to five on top of each other.
 
-Pure. Invariants: never raises, whatever the bytes; no layer produces more than 1.1 times the cap (from 200 KB on);
-damaged or cut data gives the part that can be read, and says so. Called on bodies as received.
+Pure. Invariants: never raises, whatever the bytes; no layer produces more than 1.1 times the cap (from 200 KB on), nor
+much more than was sent explains; damaged or cut data gives the part that can be read, and says so. Called on bodies as
+received.
 """
 
 import zlib
@@ -16,6 +17,10 @@ from isal import igzip_lib
 
 # The cap on what a body may become: twice what it may be on the wire by default.
 DEFAULT_CAP_BYTES = 20_000_000
+# Beyond so much a body may be this many times what was sent of it so far: more is a bomb, and decoding ends. Of the 207
+# files above a megabyte of a developer's machine (HTML, scripts, JSON, text) gzip made none more than 95 times smaller,
+# br and zstd no page more than 120 times, and two lists of the same few words, 3 and 5 MB of JSON, 200 and 690 times.
+FREE_BYTES, MOST_TIMES = 4_000_000, 200
 # More than anyone stacks in earnest; each one multiplies the work.
 MAX_CODINGS = 5
 # RFC 9659: a decoder of zstd as content coding need not take more than this.
@@ -25,8 +30,8 @@ SALVAGE_SLICE_BYTES = 4096
 # Output is asked for in steps, this large at first and then four times the one before, up to the most: a buffer for the
 # whole cap would cost more than a usual page (38 against 10 µs), and be held beside what it is copied to.
 FIRST_STEP_BYTES, MOST_STEP_BYTES = 64 * 1024, 1024 * 1024
-# So much of the data is handed over at a time, since it is copied.
-HELD_BYTES = 1024 * 1024
+# So much of the data is handed over at first, then as much again as was before, up to the most, since it is copied.
+FIRST_HELD_BYTES, HELD_BYTES = FREE_BYTES // MOST_TIMES, 1024 * 1024
 # A stream of more gzip members or zstd frames than this is built to keep us busy.
 MAX_MEMBERS = 10_000
 
@@ -36,8 +41,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class DecodedBody(msgspec.Struct, frozen=True):
     """A body with its content coding undone.
 
-    `is_cut`: the cap was reached. `is_damaged`: the data ended early or was wrong; `body` is what could be read, or the
-    bytes as they came where nothing could. `unknown`: a coding we cannot undo; `body` is what that coding covers.
+    `is_cut`: the cap was reached, or it was a bomb. `is_damaged`: the data ended early or was wrong; `body` is what
+    could be read, or the bytes as they came where nothing could. `unknown`: a coding we cannot undo; `body` is what
+    that coding covers.
     """
 
     body: bytes
@@ -48,6 +54,7 @@ class DecodedBody(msgspec.Struct, frozen=True):
 
 def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> DecodedBody:
     """Undoes the codings that a Content-Encoding field names, the last one first."""
+    sent_bytes = len(body)
     codings = [name for name in (part.strip().lower() for part in content_encoding.split(",")) if name]
     codings = [name for name in codings if name != "identity"]
     if len(codings) > MAX_CODINGS:
@@ -59,18 +66,19 @@ def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_
             return DecodedBody(body[:cap_bytes], is_cut, is_damaged, unknown=name)
         if not body:
             break
-        output = _Output(cap_bytes)
+        output = _Output(min(cap_bytes, _most_bytes(sent_bytes)))
         is_layer_damaged = layer(body, output)
         is_damaged = is_damaged or is_layer_damaged
         if is_layer_damaged and not output.size:
             break
-        body, is_cut = output.body(), output.is_cut
+        body, is_cut = output.body(), is_cut or output.is_cut
     return DecodedBody(body[:cap_bytes], is_cut, is_damaged)
 
 
 def decode_pieces(body: bytes, content_encoding: str, *, cap_bytes: int) -> Iterator[bytes]:
-    """What `decode_body` gives, in pieces that are made when they are asked for. Of damaged data the piece with the
-    damage is missing. Several codings, and those of more than the usual kinds, are undone as a whole."""
+    """What `decode_body` gives, in pieces that are made when they are asked for, so that bombs may go on up to the cap.
+    Of damaged data the piece with the damage is missing. Several codings, and those of more than the usual kinds, are
+    undone as a whole."""
     make = _PIECES.get(content_encoding.strip().lower())
     if make is None:
         yield decode_body(body, content_encoding, cap_bytes=cap_bytes).body
@@ -113,19 +121,29 @@ def _brotli_pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _zstd_pieces(data: bytes) -> Iterator[bytes]:
-    reader = _zstd_reader(data)
+    reader = _zstd_reader(BytesIO(data))
     while piece := reader.read(FIRST_STEP_BYTES):
         yield piece
 
 
+def _most_bytes(sent_bytes: int) -> int:
+    return max(FREE_BYTES, MOST_TIMES * sent_bytes)
+
+
 class _Output:
-    """What a layer gives, up to the cap and one byte, which says that there is more.
+    """What a layer gives, up to its cap and one byte, which says that there is more. The cap is that of the body, or
+    what may come of the data that was handed over so far.
 
     It grows in place: large bodies are copied neither to join their parts nor to cut them.
     """
 
     def __init__(self, cap_bytes: int) -> None:
-        self._cap, self._file, self.size = cap_bytes, BytesIO(), 0
+        self._most, self._file, self.size = cap_bytes, BytesIO(), 0
+        self._cap = min(cap_bytes, FREE_BYTES)
+
+    def hand_over(self, end: int) -> None:
+        """The data up to `end` is handed to the decoder."""
+        self._cap = min(self._most, _most_bytes(end))
 
     @property
     def room(self) -> int:
@@ -156,10 +174,9 @@ def _gunzip(data: bytes, output: _Output) -> bool:
     for _ in range(MAX_MEMBERS):
         if data[start : start + 2] != _GZIP_MAGIC:
             return start == 0
-        # the rest of the data is handed back after each member: in large slices for the first, in small ones for others
-        slice_bytes, before = min(len(data), HELD_BYTES) if start == 0 else SALVAGE_SLICE_BYTES, output.size
+        before = output.size
         try:
-            used = _gunzip_member(data, start, slice_bytes, output)
+            used = _gunzip_member(data, start, output)
         except igzip_lib.IsalError:  # type: ignore[misc]  # its stub says instance
             output.take_back(before)
             _salvage(data[start:], output, window_bits=31)
@@ -170,17 +187,11 @@ def _gunzip(data: bytes, output: _Output) -> bool:
     return True
 
 
-def _gunzip_member(data: bytes, start: int, slice_bytes: int, output: _Output) -> int:
+def _gunzip_member(data: bytes, start: int, output: _Output) -> int:
     """Unpacks one member; returns how many bytes it took, 0 when its end was not reached."""
     inflater = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
-    for at in range(start, len(data), slice_bytes):
-        piece = data if at == 0 and slice_bytes >= len(data) else data[at : at + slice_bytes]
-        _inflate_steps(inflater, piece, output)
-        if inflater.eof:
-            return at + len(piece) - len(inflater.unused_data) - start
-        if output.room <= 0:
-            break
-    return 0
+    end = _inflate_slices(inflater, data, start, output)
+    return end - len(inflater.unused_data) - start if inflater.eof else 0
 
 
 def _inflate(data: bytes, output: _Output) -> bool:
@@ -196,12 +207,25 @@ def _inflate(data: bytes, output: _Output) -> bool:
 def _inflate_as(data: bytes, output: _Output, flag: int, window_bits: int) -> bool:
     inflater = igzip_lib.IgzipDecompressor(flag)
     try:
-        _inflate_steps(inflater, data, output)
+        _inflate_slices(inflater, data, 0, output)
     except igzip_lib.IsalError:  # type: ignore[misc]  # its stub says instance
         output.take_back(0)
         _salvage(data, output, window_bits=window_bits)
         return True
     return not inflater.eof and output.room > 0
+
+
+def _inflate_slices(inflater: igzip_lib.IgzipDecompressor, data: bytes, start: int, output: _Output) -> int:
+    """What the data gives from `start` on, up to the end of the stream and as far as there is room; returns to where it
+    was handed over."""
+    # what is left of a slice is handed back where a stream ends in it: those after the first begin with small ones
+    size, end = FIRST_HELD_BYTES if start == 0 else SALVAGE_SLICE_BYTES, start
+    while end < len(data) and not inflater.eof and output.room > 0:
+        at, end = end, min(end + size, len(data))
+        output.hand_over(end)
+        _inflate_steps(inflater, data[at:end], output)
+        size = min(end - start, HELD_BYTES)
+    return end
 
 
 def _inflate_steps(inflater: igzip_lib.IgzipDecompressor, data: bytes, output: _Output) -> None:
@@ -244,6 +268,7 @@ def _unbrotli(data: bytes, output: _Output) -> bool:
     with suppress(brotli.error):
         for start in range(0, len(data), SALVAGE_SLICE_BYTES):
             piece = data[start : start + SALVAGE_SLICE_BYTES]
+            output.hand_over(start + len(piece))
             while output.room > 0:
                 step = min(output.room, MOST_STEP_BYTES)
                 part = decoder.process(piece, output_buffer_limit=step)
@@ -258,28 +283,30 @@ def _unbrotli(data: bytes, output: _Output) -> bool:
 
 def _unzstd(data: bytes, output: _Output) -> bool:
     try:
-        _read_steps(_zstd_reader(data), output, most=MOST_STEP_BYTES)
+        _read_steps(data, output, most=MOST_STEP_BYTES)
     except zstandard.ZstdError:
         output.take_back(0)
         with suppress(zstandard.ZstdError):  # this is the damage; what came before it is kept
-            _read_steps(_zstd_reader(data), output, most=SALVAGE_SLICE_BYTES)
+            _read_steps(data, output, most=SALVAGE_SLICE_BYTES)
         return True
     return output.room > 0 and not _is_whole_zstd(data, output.size)
 
 
-def _read_steps(reader: zstandard.ZstdDecompressionReader, output: _Output, *, most: int) -> None:
-    step = min(FIRST_STEP_BYTES, most)
+def _read_steps(data: bytes, output: _Output, *, most: int) -> None:
+    source = BytesIO(data)
+    reader, step = _zstd_reader(source), min(FIRST_STEP_BYTES, most)
     while output.room > 0:
         part = reader.read(min(step, output.room))
         if not part:
             break
         output.add(part)
+        output.hand_over(source.tell())
         step = min(step * 4, most)
 
 
-def _zstd_reader(data: bytes) -> zstandard.ZstdDecompressionReader:
+def _zstd_reader(source: BytesIO) -> zstandard.ZstdDecompressionReader:
     decoder = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
-    return decoder.stream_reader(data, read_across_frames=True)
+    return decoder.stream_reader(source, read_size=FIRST_HELD_BYTES, read_across_frames=True)
 
 
 def _is_whole_zstd(data: bytes, size_bytes: int) -> bool:

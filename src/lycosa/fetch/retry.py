@@ -62,6 +62,10 @@ BY_FAILURE: dict[Failure, RetryRule] = {
     Failure.NOT_LOGGED_IN: RetryRule(0.0, 1.0, 5),
 }
 
+# The connection broke after we had let it wait for long, which may happen to a URL again and again while many large
+# bodies are on their way: it has tries for most of an hour, so that those have time to end. No host waits for it.
+BROKEN_WHEN_HELD = RetryRule(5.0, 2.0, 10)
+
 # While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:
 # it is tried once more, soon. As soon as any host has answered, the table above holds for all of them.
 FIRST_WAIT_S = 1.0
@@ -96,11 +100,12 @@ def retry_rule(
 ) -> RetryRule | None:
     """The line of the table for an outcome; None when it was no failure (2xx and 3xx).
 
-    `is_first`: nobody has answered yet. `was_held`: it is our own doing, and no host waits for that.
+    `is_first`: nobody has answered yet. `was_held`: it is our own doing.
     """
+    if was_held:
+        return BROKEN_WHEN_HELD
     if failure is not None:
-        rule = (BY_FAILURE_AT_FIRST if is_first else BY_FAILURE)[failure]
-        return msgspec.structs.replace(rule, host_after=0) if was_held else rule
+        return (BY_FAILURE_AT_FIRST if is_first else BY_FAILURE)[failure]
     if 200 <= status < 400:
         return None
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)

@@ -84,7 +84,10 @@ class HostileRow(msgspec.Struct, frozen=True):
 
 
 Row = HostileRow
-CUT_DECODED = "decoded up to the cap (20 MB), and what was decoded is read; the bytes as sent are archived"
+CUT_DECODED = (
+    "decoded up to 4 MB, or 200 times what was sent of it so far, and what was decoded is read; the bytes as sent are "
+    "archived"
+)
 TOO_LONG = "given up at 256 KiB of header"
 hang_up = RawConnection.hang_up
 
@@ -108,7 +111,7 @@ COMPRESSION = (
     bomb("gzip-words", "390 KB of gzip are 100 MB of paragraphs with links", CUT_DECODED, "gzip", gzip_words),
     bomb("br-bomb", "12 KB of br are 60 MB", CUT_DECODED, "br", brotli_bomb),
     bomb("zstd-bomb", "7 KB of zstd are 200 MB", CUT_DECODED, "zstd", zstd_bomb),
-    bomb("chained-bomb", "gzip in gzip, 2 GB", "each layer is decoded up to the cap", "gzip, gzip", chained_bomb),
+    bomb("chained-bomb", "gzip in gzip, 2 GB", "each layer is decoded as far as that", "gzip, gzip", chained_bomb),
     bomb("many-codings", "fifty content codings", "not decoded at all", ", ".join(["gzip"] * 50), gzip_bomb),
     Row("bomb-in-redirect", "a redirect whose body is the gzip bomb",
         "the redirect counts, its body is archived and not decoded", "302",

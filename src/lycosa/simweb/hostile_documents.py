@@ -21,7 +21,7 @@ def gzip_bomb() -> bytes:
 
 @cache
 def gzip_words() -> bytes:
-    """A hundred megabytes of small links in half a megabyte: they are decoded up to the cap, and read."""
+    """A hundred megabytes of small links in half a megabyte: their beginning is decoded, and read."""
     text = b"".join(b"<p>some <a href=/%d>words</a>" % (number % 7) for number in range(35_000))
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)

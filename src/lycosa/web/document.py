@@ -19,6 +19,8 @@ from lycosa.web.media import Media
 from lycosa.web.url import FollowedLinks, LinkRules
 
 DIGEST_BYTES = 16
+# What has it may have marked volatile parts (`web.volatile`).
+VOLATILE_MARK = b"data-vol"
 # Counts up, here and in native/src/outline.rs, with every change of what the main text of a document is. Nothing that
 # is compared between two visits is made of it: a new version makes no page a changed one.
 MAIN_TEXT_VERSION = 3

@@ -29,7 +29,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from lycosa.web.charset import to_utf8
 from lycosa.web.comparable import comparable_simhash
-from lycosa.web.document import Document, Page, text_digest
+from lycosa.web.document import VOLATILE_MARK, Document, Page, text_digest
 from lycosa.web.hazard import cut_if_unsafe
 from lycosa.web.links import (
     ANCHOR_LENGTH,
@@ -92,7 +92,7 @@ def analyse_html(document: Document) -> Page:
         codes=codes_of(visible),
         text_digest=text_digest(main),
         is_cut=is_cut or len(links) >= MAX_LINKS,
-        is_volatile=b"data-vol" in document.body,
+        is_volatile=VOLATILE_MARK in document.body,
         simhash=reader.comparable_simhash() if document.wants_simhash else b"",
     )
 

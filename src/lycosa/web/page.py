@@ -24,6 +24,7 @@ import msgspec
 from lycosa.errors import PartError
 from lycosa.web import charset
 from lycosa.web.document import (
+    VOLATILE_MARK,
     Analyser,
     Analysers,
     Document,
@@ -152,6 +153,24 @@ def read_natively(document: Document) -> Page | None:
     kernel = native()
     found = kernel and kernel.analyse_html(document.body, *kernel_arguments(document))
     return _page_of(document, found, document.fingerprint, document.digest) if found is not None else None
+
+
+def beginning_read(body: bytes, content_type: str | None) -> int:
+    """How many bytes of a document its page, apart from a main text, is made of: of one with too many tags it is its
+    beginning alone, where that can be told by the bytes as they are, and without a tree."""
+    media, kernel = identify_media(content_type, body[:SNIFF_BYTES]), native()
+    if kernel is None or media.kind is not MediaKind.HTML:
+        return len(body)
+    encoding = charset_of(body, media)
+    is_same = encoding == charset_of(body[: charset.LATE_BYTES], media)
+    if not is_same or not (encoding == "UTF-8" or (encoding == charset.DEFAULT_CHARSET and body.isascii())):
+        return len(body)
+    from lycosa.web.hazard import MAX_TAGS  # lazy: its patterns take milliseconds that no start waits for
+
+    length: int = kernel.safe_length(body)
+    is_by_tags = body[length : length + 1] == b"<" and body.count(b"<", 0, length) == MAX_TAGS
+    # With the tag that is too many, since that says that the document was cut.
+    return length + 1 if is_by_tags and body.find(VOLATILE_MARK, length) < 0 else len(body)
 
 
 def page_from_kernel(document: Document, found: Any, fingerprint: int, digest: bytes) -> Page:
