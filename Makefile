@@ -40,7 +40,7 @@ chaos: $(READY) $(NATIVE)           ## crawls killed a thousand times, then faul
 	case $$code in 0|3) ;; *) exit $$code ;; esac; \
 	$(BIN)/python -m proof bench machine --out docs/results $(filter --quick,$(ARGS)) || exit $$?; exit $$code
 
-fuzz: $(READY) $(NATIVE)            ## random input for all that reads foreign bytes, 10 minutes a target; kernel and twin agree; ARGS='--only robots --minutes 1'
+fuzz: $(READY) $(NATIVE)            ## random input for all that reads foreign bytes, 10 minutes a target; kernel and twin agree; ARGS='--only robots --minutes 1' for less, which is shown only
 	$(BIN)/python -m proof bench fuzz --out docs/results $(ARGS)
 
 soak: $(READY) $(NATIVE)            ## an hour on a web of which nearly a third is bad; ARGS='--minutes 5' for a shorter one, which is shown only

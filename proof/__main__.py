@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
     seed, quick, kind = options.seed, options.quick, options.kind
     former = report.published(folder, experiment.name, kind=kind, seed=seed, quick=quick) if folder else None
     only = [name.strip() for name in options.only.split(",") if name.strip()]
-    if former is not None and not quick and not experiment.adds_up:
+    if former is not None and not quick:
         extent = extent_of(experiment, runs=options.runs, minutes=options.minutes, only=only)
         if extent.is_less_than(former.extent(experiment)):
             print(
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
                 "unless another folder is named with --out",
                 file=sys.stderr,
             )
-            folder = None
+            folder = former = None
     result = perform(
         experiment,
         view=ProgressSteps(sys.stderr),

@@ -78,8 +78,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 
     `claim_id` names the claim that it checks, a paper's (P4) or our own; a benchmark may have none. `papers` sets its
     figures beside those of papers, for docs/papers.md. `runs` is how often it repeats what it measures, `minutes` how
-    long a campaign takes, and `choices` are the parts of it that can be run alone (`--only`). `adds_up`: it goes on
-    from the results that stand where its own go, so that nothing is lost when they are replaced.
+    long a campaign takes, and `choices` are the parts of it that can be run alone (`--only`).
     """
 
     name: str
@@ -92,7 +91,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 1
     minutes: float | None = None
     choices: tuple[str, ...] = ()
-    adds_up: bool = False
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -141,7 +139,7 @@ class Run:
         self.runs = runs
         self.chosen = chosen
         self.minutes = minutes  # how long each part of a campaign takes; None: as long as it thinks right
-        self.former = former  # what the run before it reported, with the same seed, where its results go
+        self.former = former  # what the run before it reported, with the same seed, where its results replace that
         self.site = site  # the package of real documentation to serve; empty: the one that it takes by itself
         self._view = view
         self._settings: dict[str, Cell] = {}

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from proof import registry
+
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 CAMPAIGNS = ("chaos", "machine", "faults", "fuzz", "hostile-web", "soak")
 HEAD = """# Reliability
@@ -27,11 +29,13 @@ runs with the tests. The figures below are what the commands printed; the comman
 | [hosts that mean harm](hostile.md), one and all | `make bench NAME=hostile-web` | `tests/simweb/test_hostile.py` |
 | an hour on a web of which nearly a third is bad | `make soak`, `ARGS='--minutes 5'` | `tests/proof/test_soak.py` |
 
-With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up. A run that
+With another seed (`ARGS='--seed 2'`) a campaign has results of its own; the kills of all seeds are added up: a
+campaign, or all of them together, should have a thousand. A run that
 is shorter than what stands here is only shown; it is written with `--out` to another folder.
 `make chaos`, `make soak` and `make bench NAME=faults` go on where they were interrupted (`.proof/`) if the code is the
 same; the first and the last end there with fewer `--runs`. `make fuzz` goes on from its results, and after a `kill -9`
-from what it had done: the minutes of several sessions add up, whatever the code was, since no input is tried twice.
+from what it had done: the minutes of sessions that were interrupted add up, whatever the code was, since no input is
+tried twice.
 Those of a soak do, too, and so does what its processes have grown by, so that starting anew hides no leak; a process of
 which there are fewer than eight samples is too short to be judged, and its minutes do not count.
 
@@ -74,7 +78,10 @@ def kills_together(results: list[dict[str, Any]]) -> str:
     seeds = ", ".join(str(result["seed"]) for result in results)
     lines = [f"## Kills of all campaigns, seeds {seeds}", ""]
     lines += _table(["killed at", "kills"], points.most_common())
-    return "\n".join(lines + _table(["figure", "value"], list(figures.items())))
+    lines += _table(["figure", "value"], list(figures.items()))
+    bars = [bar for bar in registry.find("bench", "chaos").bars if bar.figure == "kills"]
+    rows = [(f"{bar.name}, all together", "yes" if bar.holds(figures[bar.figure]) else "**no**") for bar in bars]
+    return "\n".join(lines + _table(["bar", "held"], rows))
 
 
 def _verdict(bar: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ attributes. Real pages hardly ever have such markup; `equality` compares those. 
 less. A seed is another lot: the same seed and number make the same input.
 
 The results are what is remembered: a campaign goes on from those that `--out` has of the same seed, and one that is
-interrupted (Ctrl-C, SIGTERM) reports what it has done; after a `kill -9` the next one begins with that. A target of
+interrupted (Ctrl-C, SIGTERM) reports what it has done; after a `kill -9` the next one begins with that. So short
+sessions add up; one that was to be shorter than what stands there (`--minutes 1`) is only shown. A target of
 which something was found begins anew, with the input that was found, so that what is mended is tried again. Minutes of
 other days count although the code was another one, on purpose: of these very many inputs none is tried twice, and the
 results have what was found by them. Who wants today's code alone moves the results away. Called by `make fuzz`.
@@ -279,7 +280,6 @@ EXPERIMENT = Experiment(
     run=measure,
     minutes=MINUTES,
     choices=tuple(ALL),
-    adds_up=True,
     bars=(
         Bar("long enough", LEAST, ">=", MINUTES),
         Bar("a result or a documented error", FOUND, "<=", 0),

@@ -13,7 +13,7 @@ from lycosa.store import Batch, CollectionStore
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import intact_length
 from proof.bench import chaos
-from proof.bench.chaos import Acknowledged, damaged_records, unexplained_refetches
+from proof.bench.chaos import Acknowledged, RoundResult, damaged_records, unexplained_refetches
 from proof.experiment import perform
 from proof.ground import mortal
 from proof.progress import ProgressSteps
@@ -29,7 +29,20 @@ def test_short_campaign_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     words = {"only": ["random", "points", "recovery"], "view": ProgressSteps(io.StringIO())}
     result = perform(chaos.EXPERIMENT, seed=3, quick=True, runs=5, **words)  # type: ignore[arg-type]
     assert result.held, result.verdicts
-    assert result.findings.figures["kills"].value >= 5
+    assert result.findings.figures["kills of a quick run"].value >= 5
+
+
+@pytest.mark.parametrize(("kills", "is_enough"), [(999, False), (1_000, True)])
+def test_campaign_of_fewer_kills_is_not_long_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int, is_enough: bool
+) -> None:
+    def round_of(*_: object) -> RoundResult:
+        return RoundResult({"random": kills})
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(chaos, "round_of", round_of)
+    result = perform(chaos.EXPERIMENT, only=["random"], runs=kills, view=ProgressSteps(io.StringIO()))
+    assert [verdict.held for verdict in result.verdicts if verdict.bar.name == "long enough"] == [is_enough]
 
 
 class InterruptedProcess(Exception):

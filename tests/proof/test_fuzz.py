@@ -1,12 +1,14 @@
 """The fuzz campaign: a short run of every target, and what earlier runs found."""
 
 import io
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from proof import report
+from proof.__main__ import main
 from proof.bench import fuzz
 from proof.bench.fuzz import FuzzSlice, fuzzed
 from proof.experiment import perform
@@ -76,6 +78,33 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
     assert session(1.0) == {"url": (1.0, 20, 2, 1), "robots": (1.0, 20, 2, 0)}
     assert begun == {"url": [0, 0, 10], "robots": [0, 10]}  # what something was found of is tried again
     assert report.published(tmp_path, "fuzz", kind="lab", seed=2, quick=False) is None
+
+
+def test_run_that_is_shorter_than_the_campaign_is_only_shown_and_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun: list[int] = []
+
+    def tried(name: str, _target: FuzzTarget, _seed: int, seconds: float, *, first: int) -> FuzzSlice:
+        begun.append(first)
+        return FuzzSlice(name, seconds / 60, inputs=10)
+
+    def session(minutes: str) -> str:
+        monkeypatch.setattr(
+            sys, "argv", ["proof", "bench", "fuzz", "--only", "url", "--minutes", minutes, "--out", str(tmp_path / "o")]
+        )
+        with pytest.raises(SystemExit):
+            main()
+        return capsys.readouterr().err.splitlines()[-1]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    assert session("1").startswith("written: ")
+    stood = {path: path.read_bytes() for path in (tmp_path / "o").iterdir()}
+    assert session("0.5") == "nothing written"
+    assert {path: path.read_bytes() for path in (tmp_path / "o").iterdir()} == stood
+    assert session("1.5").startswith("written: ")
+    assert begun == [0, 10, 0, 20]
 
 
 def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.MonkeyPatch) -> None:

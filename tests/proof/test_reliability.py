@@ -18,6 +18,9 @@ def test_kills_of_several_campaigns_are_added_up() -> None:
     assert "## Kills of all campaigns, seeds 1, 2" in lines
     assert {"| random | 12 |", "| kills | 12 |", "| lost URLs | 1 |"} <= set(lines)
     assert not any("recovery" in line for line in lines)
+    assert lines[-1] == "| long enough, all together | **no** |"
+    lines = reliability.kills_together([campaign(1, 700, 0), campaign(2, 300, 0)]).splitlines()
+    assert lines[-1] == "| long enough, all together | yes |"
 
 
 def test_campaigns_of_all_seeds_are_told_in_their_order_and_quick_ones_are_not(
