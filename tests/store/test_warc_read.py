@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lycosa.errors import StoreError
 from lycosa.store.warc_read import WarcLocation, WarcReader, intact_length, parse_head, read_record, unchunk
 from lycosa.store.warc_record import warcinfo
+from tests.effort import bounded
 from tests.store.warc_digests import block_digest_agrees, payload_digest_agrees
 
 SAMPLES = [
@@ -168,6 +169,21 @@ def test_reader_many_false_members_are_tried_within_a_bound(file: Path, monkeypa
 
     assert len(found) == 3
     assert len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"), [(b"WARC/1.0\r\n", True), (b"xWARC/1.0\r\n", True), (b"a:WARC/1.0\r\n", False)]
+)
+def test_reader_of_thousands_of_beginnings_of_records_takes_bounded_work(
+    tmp_path: Path, line: bytes, is_found: bool
+) -> None:
+    """Each of them could be a header up to the end of the file. Lines with a colon belong to one; in vain."""
+    good = b"WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\nok\r\n\r\n"
+    (tmp_path / "x.warc").write_bytes(good + line * 8_000 + b"\r\n" + good)
+
+    found, _ = bounded(lambda: _records_of(tmp_path / "x.warc"), units=250)
+
+    assert len(found) == 1 + is_found
 
 
 def test_reader_plain_file_damaged_head_goes_on_at_the_next_record(conformance: Path, tmp_path: Path) -> None:

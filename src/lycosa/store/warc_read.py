@@ -125,7 +125,7 @@ def unchunk(body: bytes) -> bytes:
 _WINDOW_BYTES = 64 << 10
 # No record of ours comes near it; a foreign one that large is refused rather than held in memory.
 MAX_RECORD_BYTES = 1 << 30
-_MAX_HEAD_BYTES = 1 << 20
+_HEAD_BYTES, _MAX_HEAD_BYTES = 4 << 10, 1 << 20  # of a record that are looked at first, and at most
 # Its type stub calls this an instance.
 _RECORD_ID, _ID_WITHIN_BYTES = re.compile(rb"\r\nWARC-Record-ID: (<[!-;=?-~]+>)\r\n"), 512
 _GZIP_ERROR: type[Exception] = cast(type[Exception], isal_zlib.error)
@@ -135,8 +135,11 @@ _NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
 # window are looked at again, since a beginning may stand on both sides of the cut.
 _MEMBER_START, _RECORD_START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), re.compile(rb"WARC/[01]\.\d\r?\n")
 _START_BYTES = 12
+# Where another record begins in what should be a header: no line of one is without a colon.
+_ANOTHER_RECORD = re.compile(rb"\n[^:\n]*WARC/[01]\.\d\r?\n")
 _TRIAL_BYTES = 1 << 10  # of what looks like a member are unpacked to see whether a record begins in it
 _TRIALS_MOST = 100_000  # in a file: one that is made to look like members everywhere costs seconds, not hours
+_VAIN_BYTES_MOST = 16 << 20  # and as many as the file has are looked at as headers that are none, likewise
 _PROBLEMS_MOST = 1_000  # kept in words
 _NO_RECORD = "no WARC record begins here"
 
@@ -168,7 +171,7 @@ class WarcReader:
     ) -> None:
         self.path, self._start, self._record_bytes = path, start, record_bytes
         self.problems: list[str] = []
-        self._trials = 0
+        self._trials = self._vain_bytes = 0
         self._source = _Source(path, inside=inside)
 
     @property
@@ -209,6 +212,8 @@ class WarcReader:
     def _next(self, at: int, *, is_compressed: bool) -> int | None:
         """Where the next record begins, from `at` on; None if none can be found."""
         pattern = _MEMBER_START if is_compressed else _RECORD_START
+        if self._vain_bytes > _VAIN_BYTES_MOST + self._source.size:
+            return None
         while at < self._source.size:
             window = self._source.read(at, _WINDOW_BYTES)
             for found in pattern.finditer(window):
@@ -232,8 +237,9 @@ class WarcReader:
         return _only_record(data, at, end - at), end
 
     def _plain(self, at: int) -> tuple[WarcRecord, int]:
-        head = parse_head(self._source.head(at))
+        head = parse_head(start := self._source.head(at))
         if head is None:
+            self._vain_bytes += len(start)
             raise _Damage(_NO_RECORD)
         kind, headers, head_bytes, block_bytes = head
         end = at + head_bytes + block_bytes
@@ -394,11 +400,16 @@ class _Source:
         return self._window[start : start + size]
 
     def head(self, at: int) -> bytes:
-        """Enough bytes from `at` to hold a record's header."""
-        size = _WINDOW_BYTES
-        while b"\r\n\r\n" not in (data := self.read(at, size)) and len(data) == size and size < _MAX_HEAD_BYTES:
+        """Enough bytes from `at` to hold a record's header; no more than those before another record begins."""
+        size = _HEAD_BYTES
+        while True:
+            data = self.read(at, size)
+            end = data.find(b"\r\n\r\n")
+            if another := _ANOTHER_RECORD.search(data, 0, end if end >= 0 else len(data)):
+                return data[: another.start()]
+            if end >= 0 or len(data) < size or size >= _MAX_HEAD_BYTES:
+                return data
             size *= 2
-        return data
 
     def close(self) -> None:
         os.close(self._file)
