@@ -6,7 +6,6 @@ use crate::warc::{MemberWriter, Parts};
 use crate::{guarded, read, Html, Read};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 use pyo3::IntoPyObjectExt;
 use std::collections::HashSet;
 use std::io::{Read as _, Write};
@@ -153,9 +152,7 @@ impl Readers {
         let to_python = |made: Option<Done>| {
             let Some(made) = made else { panic!("a thread that reads documents has a fault") };
             let page = made.page.map(|page| page.into_python(py)).transpose()?;
-            let bytes = |member: Vec<u8>| PyBytes::new(py, &member);
-            let members = made.members.map(|all| all.into_iter().map(bytes).collect::<Vec<_>>());
-            (made.job.number, in_python(py, &made.digests), made.is_read, page, members).into_bound_py_any(py)
+            (made.job.number, in_python(py, &made.digests), made.is_read, page, made.members).into_bound_py_any(py)
         };
         all.into_iter().map(to_python).collect()
     }

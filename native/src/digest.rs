@@ -5,17 +5,11 @@ use pyo3::types::PyBytes;
 use sha1::{Digest, Sha1};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// For each answer, of its payload and its document: the fingerprint of the document, the SHA-1 of the payload, and the
+/// Of the payload of an answer and the document in it: the fingerprint of the document, the SHA-1 of the payload, and the
 /// 128 bits of the document's SHA-1. Payload and document are most often the same bytes.
 #[pyfunction]
-pub fn document_digests<'py>(
-    py: Python<'py>,
-    answers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
-) -> Vec<InPython<'py>> {
-    let bytes: Vec<(&[u8], &[u8])> =
-        answers.iter().map(|(payload, body)| (payload.as_bytes(), body.as_bytes())).collect();
-    let made: Vec<_> = py.detach(|| bytes.into_iter().map(digests).collect());
-    made.iter().map(|digests| in_python(py, digests)).collect()
+pub fn document_digests<'py>(py: Python<'py>, payload: &[u8], body: &[u8]) -> InPython<'py> {
+    in_python(py, &py.detach(|| digests((payload, body))))
 }
 
 const DIGEST_BYTES: usize = 16;

@@ -31,13 +31,12 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
-use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 22;
+const CONTRACT: u32 = 23;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.

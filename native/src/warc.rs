@@ -6,7 +6,6 @@ use memchr::memchr_iter;
 use pyo3::exceptions::{PyOSError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyBytes;
 use sha1::{Digest, Sha1};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -31,7 +30,6 @@ type AnswerParts = (PyBackedBytes, u32, Option<usize>, PyBackedBytes);
 /// Type, lines before the payload digest, the digest, lines behind it, date, 16 random bytes, fields of the metadata.
 type RecordParts = (PyBackedBytes, PyBackedBytes, PyBackedBytes, PyBackedBytes, PyBackedBytes, [u8; 16], PyBackedBytes);
 pub type Parts = (RequestParts, AnswerParts, RecordParts);
-type Exchange<'py> = Vec<Bound<'py, PyBytes>>;
 
 /// Makes the records of fetches, with the compressor of a library that contains ISA-L.
 #[pyclass(frozen)]
@@ -47,14 +45,11 @@ impl MemberWriter {
         Ok(MemberWriter { isal })
     }
 
-    /// For each fetch request, then response or revisit, then metadata if there is any; None for a fetch with other than
-    /// ASCII characters, which only Python knows to be printable or not.
-    fn exchanges<'py>(&self, py: Python<'py>, fetches: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Option<Exchange<'py>>>> {
-        let parts = fetches.iter().map(extracted).collect::<PyResult<Vec<Option<Parts>>>>()?;
-        let made_of = |parts: &Parts| guarded(|| self.members(parts, &parts.2 .2));
-        let made: Vec<_> = py.detach(|| parts.iter().map(|parts| parts.as_ref().and_then(made_of)).collect());
-        let in_python = |members: Vec<Vec<u8>>| members.into_iter().map(|member| PyBytes::new(py, &member)).collect();
-        Ok(made.into_iter().map(|members| members.map(in_python)).collect())
+    /// Request, then response or revisit, then metadata if there is any; None for a fetch with other than ASCII
+    /// characters, which only Python knows to be printable or not.
+    fn exchange(&self, py: Python<'_>, fetch: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Vec<u8>>>> {
+        let Some(parts) = extracted(fetch)? else { return Ok(None) };
+        Ok(py.detach(|| guarded(|| self.members(&parts, &parts.2 .2))))
     }
 }
 

@@ -11,11 +11,9 @@ from isal import isal_zlib
 from lycosa.records import Request, Response, Truncation
 from lycosa.store import warc_record
 from lycosa.store.warc_record import (
-    Fetched,
     OriginalRecord,
     RevisitProfile,
     response_exchange,
-    response_exchanges,
     revisit_exchange,
 )
 from lycosa.web import document, document_digests
@@ -136,21 +134,10 @@ def test_library_without_the_compressor_is_refused() -> None:
         kernel.MemberWriter("/no-such.so")
 
 
-@given(st.lists(st.tuples(requests, responses), max_size=4))
-def test_exchanges_of_several_fetches_are_those_of_each(fetched: list[tuple[Request, Response]]) -> None:
-    fetches = [Fetched(request, response, 1.0, {"depth": "1"}) for request, response in fetched]
+@given(st.binary(max_size=300), st.none() | st.binary(max_size=300))
+def test_digests_are_the_same(payload: bytes, decoded: bytes | None) -> None:
+    body = payload if decoded is None else decoded
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warc_record.os, "urandom", bytes)
-        assert response_exchanges(fetches) == [
-            response_exchange(request, response, fetched_s=1.0, metadata={"depth": "1"})
-            for request, response in fetched
-        ]
-
-
-@given(st.lists(st.tuples(st.binary(max_size=300), st.none() | st.binary(max_size=300)), max_size=4))
-def test_digests_are_the_same(bodies: list[tuple[bytes, bytes | None]]) -> None:
-    answers = [(payload, payload if decoded is None else decoded) for payload, decoded in bodies]
-    with pytest.MonkeyPatch.context() as patch:
-        native = document_digests(answers)
+        native = document_digests(payload, body)
         patch.setattr(document, "native", lambda: None)
-        assert native == document_digests(answers)
+        assert native == document_digests(payload, body)

@@ -357,7 +357,7 @@ class PageReader:
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
         body = decoded_body(response, self.max_decoded_bytes)
-        return PreparedPage(body, *document_digests([(response.body, body)])[0])
+        return PreparedPage(body, *document_digests(response.body, body))
 
     def analyse(self, response: Response, prepared: PreparedPage, *, read_bytes: int | None = None) -> Page:
         """Analyses the document, unless that is done; `read_bytes` of it, where the others would change nothing."""

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _read(payload: bytes, body: bytes, document: Document | None, parts: Any) -> tuple[Any, ...]:
-    digests = document_digests([(payload, body)])[0]
+    digests = document_digests(payload, body)
     fingerprint, payload_sha1, digest = digests
     page = None
     if document is not None:

@@ -178,7 +178,7 @@ class Rendering(AnswerConverter, RunCompanion):
         headers = {name: value for name, value in fetched.headers.items() if name not in _NOT_OF_DOCUMENT}
         headers["content-type"] = "text/html; charset=utf-8"
         response = msgspec.structs.replace(fetched, headers=headers, body=body)
-        prepared = PreparedPage(body, *document_digests([(fetched.body, body)])[0])
+        prepared = PreparedPage(body, *document_digests(fetched.body, body))
         page = reader.analyse(response, prepared)
         self._add_links(prepared, found.led_to)
         assert before.page is not None

@@ -13,19 +13,21 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from subprocess import Popen
-from typing import IO, Any, Generic, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.processes import start_helper
 from lycosa.store import WarcLocation, read_message, read_record_at, rendered_message, warc_path
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MANY_DOCUMENTS = 2_000  # from here on it pays to start workers
 LIST_PAGES = 32
@@ -103,6 +105,8 @@ class ArchiveWorkers(Generic[Found]):
         self._free: SimpleQueue[Popen[bytes]] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)
+        from concurrent.futures import ThreadPoolExecutor  # lazy: 5 ms, which the follower of a crawl need not take
+
         self._threads = ThreadPoolExecutor(count, "archive")
 
     def __repr__(self) -> str:

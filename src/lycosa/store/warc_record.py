@@ -14,7 +14,7 @@ The records of a fetch are made by the native kernel where it is installed, byte
 import os
 import re
 from base64 import b32encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -153,11 +153,6 @@ class Fetched(NamedTuple):
     payload_sha1: bytes | None = None
 
 
-def response_exchanges(fetches: Sequence[Fetched]) -> list[HttpExchange]:
-    """Request, response and metadata records of each fetch. For many at once, since other threads run meanwhile."""
-    return _exchanges(fetches, [response_parts(fetch) for fetch in fetches])
-
-
 def response_parts(fetch: Fetched) -> "ExchangeParts":
     """What the records of one fetch are made of."""
     body, truncated = fetch.response.body, fetch.response.truncated
@@ -174,7 +169,8 @@ def response_exchange(
     payload_sha1: bytes | None = None,
 ) -> HttpExchange:
     """Request, response and metadata records of one fetch."""
-    return response_exchanges([Fetched(request, response, fetched_s, metadata or {}, payload_sha1)])[0]
+    fetch = Fetched(request, response, fetched_s, metadata or {}, payload_sha1)
+    return _exchange(fetch, response_parts(fetch))
 
 
 def revisit_exchange(
@@ -191,7 +187,7 @@ def revisit_exchange(
     body_bytes = None if profile is RevisitProfile.NOT_MODIFIED else len(response.body)
     refers = _REFERS % (profile.encode(), _uri(original.url), _date(original.fetched_s))
     fetch = Fetched(request, response, fetched_s, metadata or {}, original.payload_sha1)
-    return _exchanges([fetch], [_parts(fetch, b"revisit", before=refers, body_bytes=body_bytes, body=b"")])[0]
+    return _exchange(fetch, _parts(fetch, b"revisit", before=refers, body_bytes=body_bytes, body=b""))
 
 
 def patched_exchange(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> HttpExchange:
@@ -257,7 +253,7 @@ def rendered_exchange(fetch: Fetched, document: bytes) -> HttpExchange:
         content_type=b"text/html; charset=utf-8",
     )
     after = parts[2][3] + b"%b: %d\r\n" % (RENDERED_FIELD.encode(), len(member))
-    made = _exchanges([fetch], [(*parts[:2], (*parts[2][:3], after, *parts[2][4:]))])[0]
+    made = _exchange(fetch, (*parts[:2], (*parts[2][:3], after, *parts[2][4:])))
     request, response, *metadata = made.members
     return HttpExchange([member, response, request, *metadata], made.payload_sha1, made.fetched_s)
 
@@ -336,17 +332,13 @@ def _parts(
     )
 
 
-def _exchanges(fetches: Sequence[Fetched], parts: list[ExchangeParts]) -> list[HttpExchange]:
-    """The records of each fetch: by the native kernel, unless it has a string that the kernel does not take."""
+def _exchange(fetch: Fetched, parts: ExchangeParts) -> HttpExchange:
+    """The records of a fetch: by the native kernel, unless it has a string that the kernel does not take."""
     writer = member_writer()
-    made = writer.exchanges(parts) if writer is not None else [None] * len(parts)
-    found = []
-    for fetch, own, members in zip(fetches, parts, made, strict=True):
-        records = members or _members(*own)
-        if not fetch.request.method and len(records) > HttpExchange.RESPONSE + 1:
-            records = [records[-1], records[HttpExchange.RESPONSE]]
-        found.append(HttpExchange(records, own[2][2], fetch.fetched_s))
-    return found
+    records = (writer and writer.exchange(parts)) or _members(*parts)
+    if not fetch.request.method and len(records) > HttpExchange.RESPONSE + 1:
+        records = [records[-1], records[HttpExchange.RESPONSE]]
+    return HttpExchange(records, parts[2][2], fetch.fetched_s)
 
 
 def members_of(parts: ExchangeParts, payload_sha1: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ since the crawl loop looks a document up by its digests before it is analysed.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import sqrt
 from typing import Protocol
 
@@ -43,17 +43,13 @@ def document_digest(body: bytes) -> bytes:
     return payload_sha1(body)[:DIGEST_BYTES]
 
 
-def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
-    """For the payload of each answer and the document in it: the document's fingerprint, the payload's SHA-1, and the
-    document's digest. For many at once, since other threads run meanwhile."""
+def document_digests(payload: bytes, body: bytes) -> tuple[int, bytes, bytes]:
+    """Of the payload of an answer and the document in it: the document's fingerprint, the payload's SHA-1, and the
+    document's digest. Other threads run meanwhile."""
     kernel = native()
     if kernel is not None:
-        made: list[tuple[int, bytes, bytes]] = kernel.document_digests(answers)
+        made: tuple[int, bytes, bytes] = kernel.document_digests(payload, body)
         return made
-    return [_digests(payload, body) for payload, body in answers]
-
-
-def _digests(payload: bytes, body: bytes) -> tuple[int, bytes, bytes]:
     sha1 = payload_sha1(payload)
     digest = sha1[:DIGEST_BYTES] if body is payload else document_digest(body)
     return document_fingerprint(body), sha1, digest

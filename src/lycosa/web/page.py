@@ -16,8 +16,7 @@ assembly of a crawl, and by whoever reads the documents of a collection.
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,6 +37,9 @@ from lycosa.web.kernel import native
 from lycosa.web.links import MAX_LINKS, Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
 from lycosa.web.url import FollowedLinks, LinkRules, base_url, parse_url
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 GROUP = "lycosa.parts"  # of entry points
 
@@ -290,8 +292,10 @@ def _maker(kind: str, name: str) -> Callable[[Any], Any]:
 
 
 @cache
-def _entry_points() -> EntryPoints:
+def _entry_points() -> "EntryPoints":
     """The parts of all installed packages, looked up once, which takes some ten milliseconds."""
+    from importlib.metadata import entry_points  # lazy: 5 ms, which the follower of a crawl need not take
+
     return entry_points(group=GROUP)
 
 
