@@ -3,7 +3,7 @@
 `markup` asks whether the native kernel and its twin make the same page of random markup: tags that nest badly, odd
 attributes. Real pages hardly ever have such markup; `equality` compares those. The others are the targets of
 `ground/fuzz_targets.py`. Each is tried for so many minutes of CPU time (`--minutes`), so that a busy machine tries no
-less. A seed is another lot: the same seed and number make the same input.
+less, on all processors. A seed is another lot: the same seed and number make the same input.
 
 The results are what is remembered: a campaign goes on from those that `--out` has of the same seed, and one that is
 interrupted (Ctrl-C, SIGTERM) reports what it has done; after a `kill -9` the next one begins with that. So short
@@ -14,11 +14,15 @@ results have what was found by them. Who wants today's code alone moves the resu
 """
 
 import base64
+import multiprocessing
+import os
 import random
 import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 
 import msgspec
 
@@ -183,6 +187,32 @@ def fuzzed(name: str, target: FuzzTarget, seed: int, seconds: float, *, first: i
     return FuzzSlice(name, minutes, inputs, refused, found, slow, slowest_s, memory_mb() - before_mb)
 
 
+def _slice(name: str, seed: int, seconds: float, first: int) -> FuzzSlice:
+    return fuzzed(name, ALL[name], seed, seconds, first=first)
+
+
+@contextmanager
+def workers() -> Iterator[tuple[Executor, int]]:
+    """A process for each processor, and how many these are. They end at once when the campaign does: what was not
+    reported is tried again."""
+    count = os.cpu_count() or 1
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _leave_signals)
+    try:
+        yield pool, count
+    finally:
+        running = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.join()
+
+
+def _leave_signals() -> None:
+    """Ctrl-C is for the campaign, which then ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _place(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} {str(error)[:80]!r} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"
@@ -199,7 +229,8 @@ def measure(run: Run) -> None:
     for part in ledger.parts:
         results[part.name] = results.get(part.name, FuzzSlice(part.name)).plus(part)
     try:
-        campaign(run, results, minutes, ledger.add)
+        with workers() as (pool, count):
+            campaign(run, results, minutes, ledger.add, pool, count)
     except (KeyboardInterrupt, SystemExit):
         run.say("interrupted: the results have what was done, and the same command goes on from there")
     _report(run, results)
@@ -223,10 +254,19 @@ def former_results(run: Run) -> dict[str, FuzzSlice]:
     return results
 
 
-def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float, keep: Callable[[FuzzSlice], None]) -> None:
+def campaign(
+    run: Run,
+    results: dict[str, FuzzSlice],
+    minutes: float,
+    keep: Callable[[FuzzSlice], None],
+    pool: Executor,
+    most: int,
+) -> None:
     """All targets by turns, a slice each, until every one had its minutes: what is interrupted has tried all alike. The
-    results have each slice as soon as it is over, and it is kept."""
+    results have each slice as soon as it is over, and it is kept. At most so many slices are under way, each of another
+    target."""
     grown_mb = dict.fromkeys(run.chosen, 0.0)
+    going: dict[Future[FuzzSlice], str] = {}
 
     def done(name: str) -> float:
         return results[name].cpu_minutes if name in results else 0.0
@@ -234,20 +274,29 @@ def campaign(run: Run, results: dict[str, FuzzSlice], minutes: float, keep: Call
     def is_done(name: str) -> bool:
         return done(name) >= minutes or (name in results and len(results[name].found) >= MOST_FOUND)
 
+    def begin(name: str) -> None:
+        former = results.get(name, FuzzSlice(name))
+        seconds = 60 * min(SLICE_MINUTES, minutes - former.cpu_minutes)
+        going[pool.submit(_slice, name, run.seed, seconds, former.inputs)] = name
+
+    def begin_most() -> bool:
+        left = [name for name in run.chosen if not is_done(name) and name not in going.values()]
+        for name in sorted(left, key=done)[: most - len(going)]:
+            begin(name)
+        return bool(going)
+
     with run.progress(len(run.chosen), "targets") as step:
         step.advance(sum(map(is_done, run.chosen)))
-        while left := [name for name in run.chosen if not is_done(name)]:
-            name = min(left, key=done)
-            former = results.get(name, FuzzSlice(name))
-            seconds = 60 * min(SLICE_MINUTES, minutes - former.cpu_minutes)
-            part = fuzzed(name, ALL[name], run.seed, seconds, first=former.inputs)
-            grown_mb[name] += part.grown_mb
-            part = msgspec.structs.replace(part, grown_mb=grown_mb[name])
-            results[name] = former.plus(part)
-            keep(part)
-            step.advance(is_done(name))
-            for sentence in (*part.found, *part.slow):
-                run.say(f"{name}: {sentence}")
+        while begin_most():
+            for future in wait(going, return_when=FIRST_COMPLETED).done:
+                name, part = going.pop(future), future.result()
+                grown_mb[name] += part.grown_mb
+                part = msgspec.structs.replace(part, grown_mb=grown_mb[name])
+                results[name] = results.get(name, FuzzSlice(name)).plus(part)
+                keep(part)
+                step.advance(is_done(name))
+                for sentence in (*part.found, *part.slow):
+                    run.say(f"{name}: {sentence}")
 
 
 def _report(run: Run, results: dict[str, FuzzSlice]) -> None:

@@ -2,7 +2,9 @@
 
 import io
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,12 @@ FOUND = {
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign that somebody has begun in the project's folder is not gone on with."""
     monkeypatch.chdir(tmp_path)
+
+
+def try_by(monkeypatch: pytest.MonkeyPatch, tried: Callable[..., FuzzSlice]) -> None:
+    """The campaign has its slices from this, one after the other, in this process."""
+    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    monkeypatch.setattr(fuzz, "workers", lambda: nullcontext((ThreadPoolExecutor(1), 1)))
 
 
 @pytest.mark.parametrize("what", FOUND)
@@ -73,7 +81,7 @@ def test_campaign_goes_on_from_its_results(monkeypatch: pytest.MonkeyPatch, tmp_
         report.publish(result, tmp_path)  # and is killed before it forgets what is in its results now
         return {row[0]: row[1:5] for row in result.findings.tables[0].rows}  # type: ignore[misc]
 
-    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    try_by(monkeypatch, tried)
     assert session(0.5) == {"url": (0.5, 10, 1, 1), "robots": (0.5, 10, 1, 0)}
     assert session(1.0) == {"url": (1.0, 20, 2, 1), "robots": (1.0, 20, 2, 0)}
     assert begun == {"url": [0, 0, 10], "robots": [0, 10]}  # what something was found of is tried again
@@ -98,7 +106,7 @@ def test_run_that_is_shorter_than_the_campaign_is_only_shown_and_begins_anew(
         return capsys.readouterr().err.splitlines()[-1]
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    try_by(monkeypatch, tried)
     assert session("1").startswith("written: ")
     stood = {path: path.read_bytes() for path in (tmp_path / "o").iterdir()}
     assert session("0.5") == "nothing written"
@@ -116,7 +124,7 @@ def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.Mo
             raise MemoryError  # as `kill -9`: nothing is reported
         return FuzzSlice(name, 0.5, inputs=10)
 
-    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    try_by(monkeypatch, tried)
     words = {"only": ["url", "robots"], "minutes": 1.0, "view": ProgressSteps(io.StringIO())}
     with pytest.raises(MemoryError):
         perform(fuzz.EXPERIMENT, **words)  # type: ignore[arg-type]
@@ -133,7 +141,7 @@ def test_campaign_that_is_interrupted_reports_what_it_has(monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return FuzzSlice(name, 0.5, inputs=10)
 
-    monkeypatch.setattr(fuzz, "fuzzed", tried)
+    try_by(monkeypatch, tried)
     result = perform(fuzz.EXPERIMENT, view=ProgressSteps(io.StringIO()), only=["url", "robots"])
     assert [row[:3] for row in result.findings.tables[0].rows] == [("url", 0.5, 10)]
 
