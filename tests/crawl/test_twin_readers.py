@@ -163,20 +163,27 @@ def test_where_a_process_ends_the_event_loop_reads_and_nothing_is_lost(monkeypat
     assert started[0].returncode is not None
 
 
-def test_documents_are_handed_on_where_the_system_gives_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left(*_: object, **__: object) -> None:
+@pytest.mark.parametrize(("within_s", "is_started"), [(60.0, True), (-1.0, False)])
+def test_process_is_asked_for_where_documents_come_fast_and_all_are_read_where_the_system_gives_none(
+    monkeypatch: pytest.MonkeyPatch, within_s: float, is_started: bool
+) -> None:
+    def noted(_: str) -> None:
+        started.append(True)
         raise OSError("no more processes")
 
     async def main() -> None:
         readers = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
-        for number in range(3):
+        for number in range(5):
             readers.arrived(answer(number))
         readers.close()
 
-    monkeypatch.setattr("lycosa.crawl.twin_readers.start_helper", none_left)
-    handed_on = list[LeaseAnswer]()
+    monkeypatch.setattr("lycosa.crawl.twin_readers.start_helper", noted)
+    monkeypatch.setattr(reader_threads, "PROCESSES_AFTER", 2)
+    monkeypatch.setattr(reader_threads, "WITHIN_S", within_s)
+    started, handed_on = list[bool](), list[LeaseAnswer]()
     asyncio.run(main())
-    assert numbers(handed_on) == [0, 1, 2]
+    assert bool(started) == is_started
+    assert numbers(handed_on) == list(range(5))
 
 
 @pytest.mark.slow

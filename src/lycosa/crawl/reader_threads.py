@@ -28,7 +28,8 @@ from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
 from lycosa.web import Document, Page, html_document, kernel_arguments, native, page_from_kernel
 
 HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
-PROCESSES_AFTER = 100  # documents: a short crawl is over before a process has begun
+# So many documents in so short a time: a short crawl is over before a process has begun, a slow one needs none.
+PROCESSES_AFTER, WITHIN_S = 100, 10.0
 LONG_BYTES = 1 << 20  # what the event loop decodes by itself, and the kernel's threads read in their turn
 
 
@@ -76,7 +77,7 @@ class ReaderThreads:
         if self._threads is not None:
             self._loop.add_reader(self._threads.fileno(), self._take)
         self._processes = threads if native() is None and not is_virtual else 0  # that are not started yet
-        self._documents = 0  # that came before
+        self._documents, self._counted_since_s = 0, 0.0
         self._starting: TwinReaders | None = None
 
     def __repr__(self) -> str:
@@ -151,6 +152,9 @@ class ReaderThreads:
 
     def _count_document(self) -> None:
         """Starts the processes of the twin where there is enough for them to read."""
+        now_s = self._loop.time()
+        if now_s - self._counted_since_s > WITHIN_S:
+            self._documents, self._counted_since_s = 0, now_s
         self._documents += 1
         if self._documents < PROCESSES_AFTER:
             return
