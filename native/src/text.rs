@@ -45,8 +45,9 @@ pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
         let spaces = text[at..].iter().take_while(|&&byte| byte.is_ascii() && is_space(byte as char)).count();
         if spaces > 0 {
             push_space(out);
+            at += spaces;
+            continue;
         }
-        at += spaces;
         let odd = text[at..].iter().take_while(|&&byte| byte < b' ' || byte >= 0x80).count();
         for character in std::str::from_utf8(&text[at..at + odd]).unwrap_or("").chars() {
             if is_space(character) {
