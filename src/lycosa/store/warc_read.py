@@ -139,7 +139,7 @@ _START_BYTES = 12
 _ANOTHER_RECORD = re.compile(rb"\n[^:\n]*WARC/[01]\.\d\r?\n")
 _TRIAL_BYTES = 1 << 10  # of what looks like a member are unpacked to see whether a record begins in it
 _TRIALS_MOST = 100_000  # in a file: one that is made to look like members everywhere costs seconds, not hours
-_VAIN_BYTES_MOST = 16 << 20  # and as many as the file has are looked at as headers that are none, likewise
+_VAIN_BYTES_MOST = 4 << 20  # and as many as the file has are looked at as headers that are none, likewise
 _PROBLEMS_MOST = 1_000  # kept in words
 _NO_RECORD = "no WARC record begins here"
 
