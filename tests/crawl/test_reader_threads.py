@@ -212,6 +212,29 @@ def test_long_documents_are_all_read_at_the_end_of_a_crawl_though_none_is_handle
     assert [each.lease.url[-1] for each in handed_on] == ["0", "1", "2"]
 
 
+@needs_kernel
+def test_free_memory_is_given_back_after_each_long_document_and_after_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        def hand_on(one: LeaseAnswer) -> None:
+            threads.handled(one)
+            handled.append(one.lease.url)
+
+        threads = ReaderThreads(PageReader(CrawlSettings()), hand_on, threads=1)
+        for number, body in enumerate([LONG * 2, b"<p>short", LONG * 2]):
+            threads.arrived(answer(f"http://h/{number}", body=body))
+        async with asyncio.timeout(20):
+            while len(handled) < 3:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.01)
+        threads.close()
+
+    handled, given_back = list[str](), list[int]()
+    monkeypatch.setattr("lycosa.crawl.reader_threads.return_free_memory", lambda: given_back.append(len(handled)))
+    asyncio.run(main())
+    assert (sorted(handled), len(given_back)) == (["http://h/0", "http://h/1", "http://h/2"], 2)
+
+
 def test_packed_body_that_is_not_held_is_decoded_again_and_keeps_its_size() -> None:
     packed = Response("http://h/", body=gzip.compress(LONG), headers=PACKED)
     reader = PageReader(CrawlSettings())

@@ -24,6 +24,7 @@ import msgspec
 from lycosa.crawl.reading import LARGE_BYTES, LeaseAnswer, PageReader, PreparedPage, decoded_body, record_metadata
 from lycosa.crawl.twin_readers import TwinReaders
 from lycosa.frontier import RequestKind
+from lycosa.processes import return_free_memory
 from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
 from lycosa.web import Document, Page, html_document, kernel_arguments, native, page_from_kernel
 
@@ -214,6 +215,7 @@ class ReaderThreads:
         """What came of an answer is written, and nothing of it is held any more."""
         if answer is self._long:
             self._long = None
+            return_free_memory()
             self._read_next()
 
     def hurry(self) -> None:
