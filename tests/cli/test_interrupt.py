@@ -85,7 +85,8 @@ def test_crawl_whose_terminal_is_closed_commits_and_ends_unless_it_is_to_live_on
     with simulated_web(tmp_path, "--hosts", "1", "--pages", "1500") as web:
         master, terminal = os.openpty()
         words = web.crawl(into, "--pages", str(most), delay="0.05")
-        running = started(*words, before=("setsid", "--ctty", "--wait", *before), terminal=terminal)
+        usual = ("env", "--default-signal=HUP")  # these tests may run below nohup themselves
+        running = started(*words, before=("setsid", "--ctty", "--wait", *usual, *before), terminal=terminal)
         os.close(terminal)
         os.set_blocking(master, False)
         while len(web.requests()) < 8:

@@ -13,7 +13,8 @@ from lycosa.store.warc_read import WarcReader
 from proof.ground.hostile_web import HostileCrawl, crawl_hostile
 
 REPOSITORY = Path(__file__).parents[2]
-TOTAL_S = 10.0  # a page of a million links has to arrive in it, however busy the machine is
+TOTAL_S = 20.0  # a page of a million links has to arrive in it, however busy the machine is
+LATE_S = 60.0  # a busy machine ends a transfer so much after its deadline; that this ended it, the outcome says
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile")]  # one crawl for all
 
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def crawl(folder: Path) -> HostileCrawl:
-    return crawl_hostile(HOSTILE_ROWS, folder, good=5, good_pages=20, total_s=TOTAL_S, most_s=90)
+    return crawl_hostile(HOSTILE_ROWS, folder, good=5, good_pages=20, total_s=TOTAL_S, most_s=180)
 
 
 def lycosa(*words: str | Path) -> str:
@@ -37,7 +38,7 @@ def lycosa(*words: str | Path) -> str:
 def test_hostile_row_gets_its_right_answer(crawl: HostileCrawl, row: HostileRow) -> None:
     (result,) = (result for result in crawl.results if result.row is row)
 
-    assert result.wrong(TOTAL_S) == ""
+    assert result.wrong(TOTAL_S + LATE_S) == ""
 
 
 def test_hostile_web_beside_good_hosts_costs_these_nothing(crawl: HostileCrawl) -> None:

@@ -114,7 +114,7 @@ def _fold_parameter(parameter: str) -> str:
     return f"{_fold_words(name)}{equals}{value}"
 
 
-_NUMBERED_FILE = re.compile(r"/[^#*+?~]*#[^#*+?~/]*\.[a-z]{2,5}")
+_NUMBERED_FILE = re.compile(r"/[^#*+?~]*#[^#*+?~/]*\.[A-Za-z]{2,5}")
 
 FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
 DROPPED = float("inf")  # seconds
