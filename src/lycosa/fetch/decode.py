@@ -127,7 +127,7 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _most_bytes(sent_bytes: int) -> int:
-    return max(FREE_BYTES, MOST_TIMES * sent_bytes)
+    return FREE_BYTES if sent_bytes <= FIRST_HELD_BYTES else MOST_TIMES * sent_bytes
 
 
 class _Output:
@@ -218,6 +218,9 @@ def _inflate_as(data: bytes, output: _Output, flag: int, window_bits: int) -> bo
 def _inflate_slices(inflater: igzip_lib.IgzipDecompressor, data: bytes, start: int, output: _Output) -> int:
     """What the data gives from `start` on, up to the end of the stream and as far as there is room; returns to where it
     was handed over."""
+    if len(data) <= FIRST_HELD_BYTES and start == 0:  # as most pages are
+        _inflate_steps(inflater, data, output)
+        return len(data)
     # what is left of a slice is handed back where a stream ends in it: those after the first begin with small ones
     size, end = FIRST_HELD_BYTES if start == 0 else SALVAGE_SLICE_BYTES, start
     while end < len(data) and not inflater.eof and output.room > 0:
@@ -268,7 +271,8 @@ def _unbrotli(data: bytes, output: _Output) -> bool:
     with suppress(brotli.error):
         for start in range(0, len(data), SALVAGE_SLICE_BYTES):
             piece = data[start : start + SALVAGE_SLICE_BYTES]
-            output.hand_over(start + len(piece))
+            if start >= FIRST_HELD_BYTES:
+                output.hand_over(start + len(piece))
             while output.room > 0:
                 step = min(output.room, MOST_STEP_BYTES)
                 part = decoder.process(piece, output_buffer_limit=step)
