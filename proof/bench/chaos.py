@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -120,16 +121,23 @@ class Acknowledged:
             return hashlib.sha256(file.read(length)).digest()
 
 
+class Kill(NamedTuple):
+    """When a crawl ended by a kill, and when the server had read all that it had sent."""
+
+    ended_s: float
+    heard_s: float
+
+
 class MortalCrawl:
     """A crawl of a served web that is killed and begun again."""
 
     def __init__(self, server: "subprocess.Popen[str]", web: ServedWeb, folder: Path, chance: random.Random) -> None:
-        self._server, self._chance = server, chance
+        self._server, self._web, self._chance = server, web, chance
         self.into, self.said = folder / "crawl", folder / "said"
         options = ["--scope", "any", "--delay", str(DELAY_S), *web.options(), "--quiet"]
         self._words = ["crawl", web.front_page(), "--into", str(self.into), *options]
         self.kills: Counter[str] = Counter()
-        self.killed_at: list[float] = []
+        self.killed_at: list[Kill] = []
         self.wrong_ends: list[str] = []
 
     def live(self, kind: str) -> LifeEnd:
@@ -158,7 +166,8 @@ class MortalCrawl:
     def _count(self, what: str, end: LifeEnd) -> LifeEnd:
         if end.code == -signal.SIGKILL and what:
             self.kills[what] += 1
-            self.killed_at.append(end.ended_s)
+            self._web.served()  # the server reads in turn, so that it has read all that the crawl had sent
+            self.killed_at.append(Kill(end.ended_s, time.monotonic()))
         elif end.code:
             tail = self.said.read_text(errors="replace")[-300:] if self.said.exists() else ""
             self.wrong_ends.append(f"{what or 'no kill'}: exit code {end.code}: {tail}")
@@ -266,8 +275,8 @@ def damaged_records(into: Path) -> list[str]:
     return found
 
 
-def unexplained_refetches(got: list[LoggedRequest], kills: list[float]) -> list[str]:
-    """URLs that were fetched again although their request had ended a second or more before every kill."""
+def unexplained_refetches(got: list[LoggedRequest], kills: list[Kill]) -> list[str]:
+    """URLs that were fetched again although no kill came while they were asked for, or within a second after that."""
     by_url: dict[str, list[LoggedRequest]] = defaultdict(list)
     for entry in sorted(got, key=lambda e: e.start):
         by_url[f"{entry.host}{entry.path}"].append(entry)
@@ -275,7 +284,10 @@ def unexplained_refetches(got: list[LoggedRequest], kills: list[float]) -> list[
         url
         for url, fetches in by_url.items()
         for before, after in pairwise(fetches)
-        if not any(before.end > kill - EXPLAINED_S and kill <= after.start for kill in kills)
+        if not any(
+            before.start <= kill.heard_s and kill.ended_s - EXPLAINED_S < before.end and kill.ended_s <= after.start
+            for kill in kills
+        )
     ]
 
 

@@ -13,7 +13,7 @@ from lycosa.store import Batch, CollectionStore
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import intact_length
 from proof.bench import chaos
-from proof.bench.chaos import Acknowledged, RoundResult, damaged_records, unexplained_refetches
+from proof.bench.chaos import Acknowledged, Kill, RoundResult, damaged_records, unexplained_refetches
 from proof.experiment import perform
 from proof.ground import mortal
 from proof.progress import ProgressSteps
@@ -74,7 +74,12 @@ def entry(path: str, start: float, end: float) -> LoggedRequest:
 
 def test_refetch_is_explained_by_a_kill_within_a_second_of_its_end() -> None:
     got = [entry("/early", 0.0, 1.0), entry("/early", 9.0, 9.1), entry("/late", 4.0, 4.5), entry("/late", 9.2, 9.3)]
-    assert unexplained_refetches(got, [5.0]) == ["h/early"]
+    assert unexplained_refetches(got, [Kill(5.0, 5.1)]) == ["h/early"]
+
+
+def test_refetch_is_not_explained_by_a_kill_before_the_first_fetch() -> None:
+    got = [entry("/later", 6.0, 6.5), entry("/later", 9.2, 9.3), entry("/sent", 5.05, 5.2), entry("/sent", 9.4, 9.5)]
+    assert unexplained_refetches(got, [Kill(5.0, 5.1)]) == ["h/later"]
 
 
 def test_archive_that_changes_behind_a_kill_is_seen(tmp_path: Path) -> None:
