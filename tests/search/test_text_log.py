@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lycosa.search import text_log
@@ -12,7 +13,7 @@ from lycosa.search.indexer import Indexer
 from lycosa.search.text_log import TextLog, TextLogReader
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch, CollectionStore, PageRow
-from lycosa.web import Readable
+from lycosa.web import MAIN_TEXT_VERSION, Readable
 from lycosa.web.kernel import native
 from tests.crawl.memory_crawl import crawl, front
 from tests.search.shop import index_problems
@@ -127,10 +128,23 @@ def test_files_that_were_read_are_deleted_and_too_many_unread_are_not_written(
     assert texts(reader, 4) == ["text 4"]
 
 
-def test_log_of_another_version_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", ["MAIN_TEXT_VERSION", "FRAME_VERSION"])
+def test_log_of_another_version_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     log = TextLog(tmp_path, sequences(1))
     logged(log, 1)
-    monkeypatch.setattr(text_log, "MAIN_TEXT_VERSION", text_log.MAIN_TEXT_VERSION + 1)
+    monkeypatch.setattr(text_log, version, getattr(text_log, version) + 1)
+    reader = TextLogReader(tmp_path)
+
+    reader.read(0, 1)
+
+    assert texts(reader, 1) == []
+
+
+def test_log_of_an_earlier_crawl_that_wrote_texts_as_str_is_not_read(tmp_path: Path) -> None:
+    frame = msgspec.msgpack.encode((1, [(1, b"d" * 16, ("t", (), "text 1", "", ""))]))
+    (tmp_path / text_log.FOLDER).mkdir()
+    versions = MAIN_TEXT_VERSION.to_bytes(4)  # before frames had a version of their own
+    (tmp_path / text_log.FOLDER / f"{1:08}").write_bytes(versions + len(frame).to_bytes(4) + frame)
     reader = TextLogReader(tmp_path)
 
     reader.read(0, 1)

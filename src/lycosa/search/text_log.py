@@ -1,6 +1,6 @@
 """The text log: the main texts of pages on their way from a crawl to its search index, so that none is parsed again.
 
-    texts/00000001     version (4 bytes), then a frame for each commit: size (4 bytes) · msgpack of a `_Frame`
+    texts/00000001     versions of the frames and of the main texts (2 bytes each), then a frame for each commit: size (4 bytes) · msgpack of a `_Frame`
 
 The crawl writes a frame before the commit that its pages are in; the follower reads along with the feed, whose sequence
 stands in every frame, and deletes the files that it has read. The log is a cache: a text that is not in it is read from
@@ -27,7 +27,8 @@ FILE_BYTES = 32_000_000
 FILES_MOST = 32  # that the follower has not read; beyond it no texts are kept, and it reads the archive
 FRAME_BYTES = 16_000_000  # of texts in one commit; what comes after is read from the archive
 HELD_BYTES = 64_000_000  # the same for what the follower holds
-_VERSION, _SIZE = struct.Struct(">I"), struct.Struct(">I")
+FRAME_VERSION = 1  # counts up with every change of what a frame is made of; 0 had the texts as str
+_VERSIONS, _SIZE = struct.Struct(">HH"), struct.Struct(">I")
 
 
 class _Text(msgspec.Struct, array_like=True):
@@ -95,7 +96,7 @@ class TextLog:
                 return
             self._number += 1
             self._file = (self._folder / f"{self._number:08}").open("wb", buffering=0)
-            frame = _VERSION.pack(MAIN_TEXT_VERSION) + frame
+            frame = _VERSIONS.pack(FRAME_VERSION, MAIN_TEXT_VERSION) + frame
         if self._file.write(frame) < len(frame):
             raise OSError(errno.ENOSPC, "the frame was written in part")
 
@@ -162,14 +163,14 @@ class TextLogReader:
             opened = None
         if opened is None:
             return False
-        version = opened.read(_VERSION.size)
-        if len(version) < _VERSION.size:  # it is about to be written
+        versions = opened.read(_VERSIONS.size)
+        if len(versions) < _VERSIONS.size:  # it is about to be written
             opened.close()
             return False
         if self._file is not None:
             self._file.close()
         self._file = opened
-        if version != _VERSION.pack(MAIN_TEXT_VERSION):
+        if versions != _VERSIONS.pack(FRAME_VERSION, MAIN_TEXT_VERSION):
             opened.seek(0, os.SEEK_END)
         return True
 
