@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lycosa.inspect import explain_url, hosts, open_to_read
+from lycosa.inspect import explain_url, host_retries, hosts, open_to_read
+from lycosa.inspect.status import due_words
 from lycosa.records import Failure, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
@@ -142,7 +143,9 @@ def test_host_does_not_wait_for_urls_that_broke_while_they_were_held(
     assert max(gaps) <= DELAY_S + 0.1
     with open_to_read(tmp_path / "c") as collection:
         [row] = hosts(collection, now_unix=0.0)
+        entries = list(host_retries(collection, row.host))
     assert row.retries == len(broken)  # in their turn, as after any failure
+    assert {due_words(entry, 0.0).partition(",")[0] for entry in entries} == {"try 2 of 10 after reset while held"}
 
 
 def test_url_that_broke_five_times_while_it_was_held_is_fetched_in_the_end(

@@ -152,6 +152,7 @@ def test_parse_retry_after_any_text_gives_an_answer(value: str) -> None:
     [
         (1, "reset", "try 2 of 3 after reset"),
         (2, "503", "try 3 of 6 after 503"),
+        (2, "reset-while-held", "try 3 of 10 after reset while held"),
         (1, "head-404", "another try after head 404"),  # a crawl ended with an error here
     ],
 )

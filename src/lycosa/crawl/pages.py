@@ -32,6 +32,7 @@ from lycosa.fetch import (
     AT_ONCE,
     RETRY_SHARE,
     RetryRule,
+    failed_name,
     parse_retry_after,
     request_fields,
     retry_rule,
@@ -111,7 +112,7 @@ class FailureHandler:
             lease,
             due_unix=shard.now_unix() + wait_s,
             due=now + wait_s,
-            failed=name,
+            failed=failed_name(response.failure, response.status, was_held=response.was_held),
             counts=not rule.gives_up_on_host,
         )
         shard.release(lease, response, wait_s=host_s, reason=name)

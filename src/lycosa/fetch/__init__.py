@@ -31,6 +31,7 @@ from lycosa.fetch.retry import (
     RETRY_SHARE,
     RetryRule,
     describe_next_try,
+    failed_name,
     parse_retry_after,
     retry_rule,
     retry_wait,
@@ -39,6 +40,6 @@ from lycosa.fetch.retry import (
 __all__ = [
     "AT_ONCE", "RETRY_SHARE", "AcceptsResponse", "CurlDownloader", "DoneCallback", "Downloader", "DownloaderStats",
     "RetryRule", "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "decode_pieces", "describe_next_try",
-    "hsts_age", "is_field_value", "parse_fields", "parse_retry_after", "raise_descriptor_limit", "refused_response",
-    "request_fields", "response_media_type", "retry_rule", "retry_wait", "user_agent",
+    "failed_name", "hsts_age", "is_field_value", "parse_fields", "parse_retry_after", "raise_descriptor_limit",
+    "refused_response", "request_fields", "response_media_type", "retry_rule", "retry_wait", "user_agent",
 ]  # fmt: skip

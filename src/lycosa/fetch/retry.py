@@ -65,6 +65,7 @@ BY_FAILURE: dict[Failure, RetryRule] = {
 # The connection broke after we had let it wait for long, which may happen to a URL again and again while many large
 # bodies are on their way: it has tries for most of an hour, so that those have time to end. No host waits for it.
 BROKEN_WHEN_HELD = RetryRule(5.0, 2.0, 10)
+RESET_WHILE_HELD = "reset-while-held"  # its name among those of what failed
 
 # While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:
 # it is tried once more, soon. As soon as any host has answered, the table above holds for all of them.
@@ -111,11 +112,18 @@ def retry_rule(
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)
 
 
+def failed_name(failure: Failure | None, status: int, *, was_held: bool = False) -> str:
+    """What failed, as queues keep it with a URL for `describe_next_try`."""
+    return RESET_WHILE_HELD if was_held else str(failure or status)
+
+
 def describe_next_try(tried: int, failed: str) -> str:
     """Says in words which try of a URL is the next, and what failed before it: `try 2 of 3 after reset`."""
     rule = None  # of what failed otherwise, such as a HEAD that is refused, the table knows nothing
     if failed.isdigit():
         rule = retry_rule(None, int(failed))
+    elif failed == RESET_WHILE_HELD:
+        rule = BROKEN_WHEN_HELD
     elif failed in _NAMES:
         rule = retry_rule(Failure(failed), 0)
     is_counted = rule is not None and 0 < tried < rule.tries  # or the host failed, or it is tried for ever (--wait)
