@@ -309,6 +309,44 @@ def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkey
 
 
 @needs_kernel
+def test_bodies_that_wait_count_as_they_are_held_and_not_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        for number in range(9):
+            threads.arrived(answer(f"http://h/{number}", body=packed, headers=PACKED))
+            assert number + 1 - len(handed_on) <= 2  # of 840 KB each
+        assert threads._held_bytes <= 2 * (len(LONG) + len(packed))
+        threads.arrived(answer("http://h/9", status=404))
+        async with asyncio.timeout(120):
+            while threads:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.01)
+        assert threads._held_bytes == 0
+        threads.close()
+
+    packed = gzip.compress(LONG)
+    monkeypatch.setattr("lycosa.crawl.reader_threads.HELD_MOST_BYTES", 2 * (len(LONG) + len(packed)))
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+    assert [each.lease.url for each in handed_on] == [f"http://h/{number}" for number in range(10)]
+    assert [bool(each.prepared and each.prepared.page) for each in handed_on] == [True] * 9 + [False]
+
+
+@needs_kernel
+@pytest.mark.parametrize("body", [LONG, LONG * 2], ids=["by the kernel", "apart"])
+def test_document_larger_than_the_bound_is_read(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    async def main() -> None:
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        threads.arrived(answer("http://h/", body=gzip.compress(body), headers=PACKED))
+        assert not threads
+        threads.close()
+
+    monkeypatch.setattr("lycosa.crawl.reader_threads.HELD_MOST_BYTES", 100)
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+    assert [bool(each.prepared and each.prepared.page) for each in handed_on] == [True]
+
+
+@needs_kernel
 def test_event_loop_waits_for_long_documents_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)

@@ -141,6 +141,27 @@ def test_more_than_the_pipes_hold_is_read_in_order_and_what_a_busy_process_would
 
 
 @pytest.mark.slow
+def test_large_documents_that_wait_for_a_process_are_bounded_as_they_are_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def many_arrive(readers: ReaderThreads, handed_on: list[LeaseAnswer]) -> None:
+        for number in range(8):
+            readers.arrived(answer(number, packed, {**HTML, "content-encoding": "gzip"}))
+            waiting.append(number + 1 - len(handed_on))
+        held.append(readers._held_bytes)
+        readers.arrived(answer(8))
+
+    packed, waiting, held = gzip.compress(LARGE), list[int](), list[int]()
+    # decoded, and once more on its way to the process: two documents, and not a third
+    monkeypatch.setattr(reader_threads, "HELD_MOST_BYTES", 5 * len(LARGE))
+    handed_on = read(many_arrive)
+    assert numbers(handed_on) == list(range(9))
+    assert all(each.prepared and each.prepared.page for each in handed_on[:8])
+    assert max(waiting) <= 2
+    assert held[0] <= 5 * len(LARGE)
+
+
+@pytest.mark.slow
 def test_where_a_process_ends_the_event_loop_reads_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def noted(module: str) -> Any:
         started.append(start_helper(module))

@@ -28,19 +28,21 @@ from lycosa.processes import return_free_memory
 from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
 from lycosa.web import Document, Page, html_document, kernel_arguments, native, page_from_kernel
 
-HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
+HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads, each as often as it is in memory
 # So many documents in so short a time: a short crawl is over before a process has begun, a slow one needs none.
 PROCESSES_AFTER, WITHIN_S = 100, 10.0
 LONG_BYTES = 1 << 20  # what the event loop decodes by itself, and the kernel's threads read in their turn
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """An answer that is to be handed on in its turn; `body` and `document` are what the kernel is reading."""
+    """An answer that is to be handed on in its turn; `body` and `document` are what the kernel is reading, `held_bytes`
+    what its bodies take meanwhile."""
 
     answer: LeaseAnswer
     is_read: bool
     body: bytes = b""
     document: Document | None = None
+    held_bytes: int = 0
 
     @property
     def is_large(self) -> bool:
@@ -103,11 +105,19 @@ class ReaderThreads:
                 return
             self._reader.prepare(answer)
             waiting.is_read = True
+            waiting.body = answer.prepared.held_body if answer.prepared is not None else b""
         self._waiting.append(waiting)
-        self._held_bytes += len(answer.response.body)
+        waiting.held_bytes = self._bytes_of(waiting)
+        self._held_bytes += waiting.held_bytes
         while self._with_kernel and (self._is_virtual or self._held_bytes > HELD_MOST_BYTES):
             self._take(waits=True)
         self._hand_on_read()
+
+    def _bytes_of(self, waiting: _Waiting) -> int:
+        """What its bodies take: as sent, and decoded where that is another one; for a process both are packed."""
+        sent = waiting.answer.response.body
+        size = len(sent) + (len(waiting.body) if waiting.body is not sent else 0)
+        return size if waiting.is_read or not isinstance(self._threads, TwinReaders) else 2 * size
 
     def _submit(self, waiting: _Waiting) -> bool:
         """Hands a document to the kernel's threads or the twin's processes. False: it is none for them, it is long, or
@@ -235,7 +245,7 @@ class ReaderThreads:
             waiting = self._with_kernel.pop(number)
             if is_read and found is None and waiting.is_large and not self._is_virtual:
                 self._waiting.remove(waiting)
-                self._held_bytes -= len(waiting.answer.response.body)
+                self._held_bytes -= waiting.held_bytes
                 self._put_apart(waiting.answer)
             else:
                 with suppress(Exception):
@@ -258,9 +268,9 @@ class ReaderThreads:
 
     def _hand_on_read(self) -> None:
         while self._waiting and self._waiting[0].is_read:
-            answer = self._waiting.popleft().answer
-            self._held_bytes -= len(answer.response.body)
-            self._hand_on(answer)
+            waiting = self._waiting.popleft()
+            self._held_bytes -= waiting.held_bytes
+            self._hand_on(waiting.answer)
 
     def close(self) -> None:
         """Ends the threads. What is not handed on is left, and its URL is still queued; what comes now goes on as it

@@ -1,6 +1,7 @@
 """The text log: the main texts of pages on their way from a crawl to its search index, so that none is parsed again.
 
-    texts/00000001     versions of the frames and of the main texts (2 bytes each), then a frame for each commit: size (4 bytes) · msgpack of a `_Frame`
+    texts/00000001     versions of frames and texts (2 bytes each), then for each commit: size (4 bytes) · msgpack of a
+                       `_Frame`
 
 The crawl writes a frame before the commit that its pages are in; the follower reads along with the feed, whose sequence
 stands in every frame, and deletes the files that it has read. The log is a cache: a text that is not in it is read from
