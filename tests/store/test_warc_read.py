@@ -171,19 +171,52 @@ def test_reader_many_false_members_are_tried_within_a_bound(file: Path, monkeypa
     assert len(problems) == 1
 
 
+_GOOD = b"WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\nok\r\n\r\n"
+_BAD = b"WARC/1.0\r\nWARC-Type: metadata\r\n\r\nabc\r\n\r\n"  # how long it is, it does not say
+
+
 @pytest.mark.parametrize(
-    ("line", "is_found"), [(b"WARC/1.0\r\n", True), (b"xWARC/1.0\r\n", True), (b"a:WARC/1.0\r\n", False)]
+    ("line", "last", "is_found"),
+    [
+        (b"WARC/1.0\r\n", b"", True),
+        (b"xWARC/1.0\r\n", b"", True),
+        (b"a:WARC/1.0\r\n", b"", False),
+        (b"a:WARC/1.0\r\n", b"Content-Length: 999999\r\n", False),
+    ],
 )
 def test_reader_of_thousands_of_beginnings_of_records_takes_bounded_work(
-    tmp_path: Path, line: bytes, is_found: bool
+    tmp_path: Path, line: bytes, last: bytes, is_found: bool
 ) -> None:
     """Each of them could be a header up to the end of the file. Lines with a colon belong to one; in vain."""
-    good = b"WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\nok\r\n\r\n"
-    (tmp_path / "x.warc").write_bytes(good + line * 8_000 + b"\r\n" + good)
+    (tmp_path / "x.warc").write_bytes(_GOOD + line * 8_000 + last + b"\r\n" + _GOOD)
 
     found, _ = bounded(lambda: _records_of(tmp_path / "x.warc"), units=250)
 
     assert len(found) == 1 + is_found
+
+
+@pytest.mark.parametrize("before", [50, 0])
+def test_reader_goes_on_behind_thousands_of_records_without_a_length(tmp_path: Path, before: int) -> None:
+    (tmp_path / "x.warc").write_bytes(_GOOD * before + _BAD * 5_000 + _GOOD * 50)
+
+    found, problems = _records_of(tmp_path / "x.warc")
+
+    assert len(found) == before + 50
+    assert len(problems) == 1_000
+
+
+def test_reader_that_gives_up_says_so_however_much_it_has_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.store.warc_read._VAIN_BYTES_MOST", 0)
+    head = b"WARC/1.0\r\n" + b"a:WARC/1.0\r\n" * 100 + b"\r\n"  # each line could be the first of a record
+    start = len(_GOOD + _BAD * 1_000)
+    (tmp_path / "x.warc").write_bytes(_GOOD + _BAD * 1_000 + head * 100 + _GOOD)
+
+    found, problems = _records_of(tmp_path / "x.warc")
+
+    assert found == [0]
+    assert len(problems) == 1_001
+    assert int(problems[0].split(":")[0].removeprefix("byte ")) > start
+    assert problems[0].endswith("the rest of the file is not read, since too much of it looks like records and is none")
 
 
 def test_reader_plain_file_damaged_head_goes_on_at_the_next_record(conformance: Path, tmp_path: Path) -> None:

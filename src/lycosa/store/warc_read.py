@@ -141,6 +141,7 @@ _TRIAL_BYTES = 1 << 10  # of what looks like a member are unpacked to see whethe
 _TRIALS_MOST = 100_000  # in a file: one that is made to look like members everywhere costs seconds, not hours
 _VAIN_BYTES_MOST = 4 << 20  # and as many as the file has are looked at as headers that are none, likewise
 _PROBLEMS_MOST = 1_000  # kept in words
+_GIVEN_UP = "the rest of the file is not read, since too much of it looks like records and is none"
 _NO_RECORD = "no WARC record begins here"
 
 
@@ -154,7 +155,8 @@ class _Damage(Exception):
 
 class WarcReader:
     """The records of one file in order. Iterate once; afterwards `problems` tells what could not be read, by its
-    offset. Behind damage it goes on at the next gzip member, or plain record, that can be found.
+    offset, and first of all where it gave up. Behind damage it goes on at the next gzip member, or plain record, that
+    can be found.
 
     It may begin at the record at `start`, and read a part of a larger file (`inside`: the part's offset and size, such
     as a stored member of a ZIP file); offsets are those in the part. Records of more than `record_bytes` are passed
@@ -172,6 +174,7 @@ class WarcReader:
         self.path, self._start, self._record_bytes = path, start, record_bytes
         self.problems: list[str] = []
         self._trials = self._vain_bytes = 0
+        self._has_given_up = False
         self._source = _Source(path, inside=inside)
 
     @property
@@ -188,7 +191,10 @@ class WarcReader:
                 record, at = read(at)
             except _Damage as damage:
                 end = damage.end or self._next(at + 1, is_compressed=is_compressed)
-                self._tell(at, str(damage), end)
+                if end is None and self._has_given_up:  # told first, and however many problems there are
+                    self.problems.insert(0, f"byte {at}: {damage}; {_GIVEN_UP}")
+                else:
+                    self._tell(at, str(damage), end)
                 at = self._source.size if end is None else end
             else:
                 has_found = True
@@ -210,9 +216,10 @@ class WarcReader:
             self.problems.append(f"byte {at}: {words}{behind}")
 
     def _next(self, at: int, *, is_compressed: bool) -> int | None:
-        """Where the next record begins, from `at` on; None if none can be found."""
+        """Where the next record begins, from `at` on; None if none can be found, or too much was tried."""
         pattern = _MEMBER_START if is_compressed else _RECORD_START
-        if self._vain_bytes > _VAIN_BYTES_MOST + self._source.size:
+        self._has_given_up = self._vain_bytes > _VAIN_BYTES_MOST + self._source.size
+        if self._has_given_up:
             return None
         while at < self._source.size:
             window = self._source.read(at, _WINDOW_BYTES)
@@ -220,6 +227,7 @@ class WarcReader:
                 if not is_compressed or self._begins_record(at + found.start()):
                     return at + found.start()
                 if self._trials >= _TRIALS_MOST:
+                    self._has_given_up = True
                     return None
             at += max(len(window) - _START_BYTES, 1)
         return None
@@ -244,6 +252,7 @@ class WarcReader:
         kind, headers, head_bytes, block_bytes = head
         end = at + head_bytes + block_bytes
         if end > self._source.size:
+            self._vain_bytes += len(start)
             raise _Damage("the record ends behind the end of the file")
         if block_bytes > self._record_bytes:
             raise _Damage(f"a record of more than {self._record_bytes} bytes", end + 4)
@@ -400,14 +409,16 @@ class _Source:
         return self._window[start : start + size]
 
     def head(self, at: int) -> bytes:
-        """Enough bytes from `at` to hold a record's header; no more than those before another record begins."""
+        """The bytes from `at` on that can be a record's header: up to an empty line, or where another record begins."""
         size = _HEAD_BYTES
         while True:
             data = self.read(at, size)
             end = data.find(b"\r\n\r\n")
             if another := _ANOTHER_RECORD.search(data, 0, end if end >= 0 else len(data)):
                 return data[: another.start()]
-            if end >= 0 or len(data) < size or size >= _MAX_HEAD_BYTES:
+            if end >= 0:
+                return data[: end + 4]
+            if len(data) < size or size >= _MAX_HEAD_BYTES:
                 return data
             size *= 2
 
