@@ -6,13 +6,11 @@ cannot read.
 """
 
 import gc
-import pickle
 import sys
-from typing import Any
 
 import msgspec
 
-from lycosa.crawl.twin_readers import PIPE_BYTES, SIZE_BYTES, packed
+from lycosa.crawl.twin_readers import PIPE_BYTES, SIZE_BYTES, ReadAnswer, ToRead, packed
 from lycosa.store import members_of
 from lycosa.web import Document, Page, analyse_html, base_url, charset_of, document_digests, follow_links
 
@@ -24,27 +22,30 @@ def main() -> None:
     documents, answers = open(0, "rb", PIPE_BYTES), sys.stdout.buffer  # noqa: SIM115 -- as long as it runs
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
-    answers.write(packed(()))
+    decoder = msgspec.msgpack.Decoder(ToRead)
+    answers.write(packed(None))
     answers.flush()
     while size := documents.read(SIZE_BYTES):
-        number, payload, body, document, parts = pickle.loads(documents.read(int.from_bytes(size)))
+        message = decoder.decode(documents.read(int.from_bytes(size)))
         try:
-            answer = number, *_read(payload, body, document, parts)
+            answer = packed(_read(message))
         except Exception:  # it comes again, where it ends the crawl
-            answer = number, None, document is not None, None, None
-        answers.write(packed(answer))
+            answer = packed(ReadAnswer(message.number, None, message.document is not None, None, None))
+        answers.write(answer)
         answers.flush()
 
 
-def _read(payload: bytes, body: bytes, document: Document | None, parts: Any) -> tuple[Any, ...]:
-    digests = document_digests(payload, body)
+def _read(message: ToRead) -> ReadAnswer:
+    document, body = message.document, message.body
+    digests = document_digests(body if message.payload is None else message.payload, body)
     fingerprint, payload_sha1, digest = digests
     page = None
     if document is not None:
         encoding = charset_of(body, document.media)
-        about = {"charset": encoding, "fingerprint": fingerprint, "digest": digest}
+        about = {"charset": encoding, "body": body, "fingerprint": fingerprint, "digest": digest}
         page = _page(msgspec.structs.replace(document, **about))
-    return digests, page is not None, page, parts and members_of(parts, payload_sha1)
+    members = message.parts and members_of(message.parts, payload_sha1)
+    return ReadAnswer(message.number, digests, page is not None, page, members)
 
 
 def _page(document: Document) -> Page:

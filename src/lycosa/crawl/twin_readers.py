@@ -8,13 +8,16 @@ other to read: what a pipe does not take yet is sent later. Called by `ReaderThr
 import contextlib
 import fcntl
 import os
-import pickle
 from collections import deque
 from collections.abc import Sequence
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any
 
+import msgspec
+
 from lycosa.processes import start_helper
+from lycosa.store import ExchangeParts
+from lycosa.web import Document, FollowedLinks, Links, Page
 
 PROCESS = "lycosa.crawl.twin_process"
 SIZE_BYTES = 4  # of a message, before it
@@ -22,9 +25,47 @@ PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is t
 ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
 
 
-def packed(message: object) -> bytes:
+class ToRead(msgspec.Struct, frozen=True, array_like=True):
+    """A document for a process, with what its records are made of. `payload` is what came, where the body was packed;
+    the document is without its body."""
+
+    number: int
+    payload: bytes | None
+    body: bytes
+    document: Document | None
+    parts: ExchangeParts | None
+
+
+class ReadAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """What became of a document: no digests where reading failed."""
+
+    number: int
+    digests: tuple[int, bytes, bytes] | None
+    is_page: bool
+    page: Page | None
+    members: list[bytes] | None
+
+
+def _columns_of(links: object) -> object:
+    if isinstance(links, Links):
+        return links.columns
+    assert isinstance(links, FollowedLinks)
+    return *links.columns, dict(links.joined), links.base_href
+
+
+def _links_of(kind: type, columns: Any) -> object:
+    hrefs, kinds, anchors, *rest = columns
+    if kind is Links:
+        return Links(tuple(hrefs), kinds, tuple(anchors), tuple(rest[0]))
+    return FollowedLinks(tuple(hrefs), kinds, tuple(anchors), *rest)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_columns_of)
+
+
+def packed(message: ToRead | ReadAnswer | None) -> bytes:
     """A message as it is sent."""
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    data = _ENCODER.encode(message)
     return len(data).to_bytes(SIZE_BYTES) + data
 
 
@@ -57,9 +98,11 @@ class TwinReaders:
     def fileno(self) -> int:
         return self._selector.fileno()
 
-    def submit(self, number: int, payload: bytes, body: bytes, html: Any, parts: object | None, _: bool) -> None:
+    def submit(self, number: int, payload: bytes, body: bytes, html: Any, parts: ExchangeParts | None, _: bool) -> None:
         """Hands a document over, as the kernel's `Readers` take it; `html` is a `Document`."""
-        min(self._readers, key=lambda reader: reader.reading).send((number, payload, body, html, parts))
+        document = None if html is None else msgspec.structs.replace(html, body=b"")
+        message = ToRead(number, None if payload is body else payload, body, document, parts)
+        min(self._readers, key=lambda reader: reader.reading).send(message)
 
     def take(self, waits: bool) -> list[tuple[Any, ...]]:
         """What was read since: number, digests, whether there was a page to read, that page, records. Where reading
@@ -92,10 +135,11 @@ class _TwinReader:
             with contextlib.suppress(AttributeError, OSError):  # another system, or more than it gives
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._unsent, self._received = deque[memoryview](), bytearray()
+        self._decoder = msgspec.msgpack.Decoder(ReadAnswer | None, dec_hook=_links_of)
         self.reading, self.has_begun = 0, False
         selector.register(self._from, EVENT_READ, self._receive)
 
-    def send(self, message: Sequence[object]) -> None:
+    def send(self, message: ToRead) -> None:
         is_sending = bool(self._unsent)
         self._unsent.append(memoryview(packed(message)))
         self.reading += 1
@@ -131,8 +175,8 @@ class _TwinReader:
             end = start + int.from_bytes(received[at:start])
             if end > len(received):
                 break
-            if answer := pickle.loads(memoryview(received)[start:end]):
-                answers.append(answer)
+            if answer := self._decoder.decode(memoryview(received)[start:end]):
+                answers.append(msgspec.structs.astuple(answer))
             at = end
         del received[:at]
         self.has_begun = True

@@ -103,6 +103,7 @@ from lycosa.store.warc_edit import (
 from lycosa.store.warc_file import warc_path
 from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_message
 from lycosa.store.warc_record import (
+    ExchangeParts,
     Fetched,
     HttpExchange,
     OriginalRecord,
@@ -127,7 +128,8 @@ from lycosa.store.warc_record import (
 __all__ = [
     "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "LOG_FILE", "MOVED_RECORD", "REDIRECTS",
     "SELF_CANONICAL", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP", "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch",
-    "BucketRow", "CentralStore", "CollectionStore", "Fetched", "Forgotten", "HttpExchange", "JoinedCollection",
+    "BucketRow", "CentralStore", "CollectionStore", "ExchangeParts", "Fetched", "Forgotten", "HttpExchange",
+    "JoinedCollection",
     "JoinedState", "LinkRow", "MovedRecord", "OriginalRecord", "PageHead", "PageRow", "PatchBase", "RecordLeftOut",
     "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcReader", "WarcRecord", "activate_arrived_hosts",
     "adopt_collection", "arriving_hosts", "begun_moves", "blank_records", "bucket_hosts", "bucket_rows",
