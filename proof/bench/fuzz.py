@@ -18,6 +18,7 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -193,10 +194,10 @@ def _slice(name: str, seed: int, seconds: float, first: int) -> FuzzSlice:
 
 @contextmanager
 def workers() -> Iterator[tuple[Executor, int]]:
-    """A process for each processor, and how many these are. They end at once when the campaign does: what was not
-    reported is tried again."""
+    """A process for each processor, and how many these are. They end at once when the campaign does, even if it is
+    killed: what was not reported is tried again."""
     count = os.cpu_count() or 1
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _leave_signals)
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("forkserver"), _end_with_campaign)
     try:
         yield pool, count
     finally:
@@ -208,9 +209,18 @@ def workers() -> Iterator[tuple[Executor, int]]:
             process.join()
 
 
-def _leave_signals() -> None:
-    """Ctrl-C is for the campaign, which then ends its workers."""
+def _end_with_campaign() -> None:
+    """Ctrl-C is for the campaign, which then ends its workers. One that is killed cannot; as each worker holds the pipe
+    that another one reads, they would wait for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_when_campaign_is_gone, daemon=True).start()
+
+
+def _end_when_campaign_is_gone() -> None:
+    campaign = multiprocessing.parent_process()  # not the fork server, which ends after its last worker
+    assert campaign is not None
+    campaign.join()
+    os._exit(1)
 
 
 def _place(error: Exception) -> str:

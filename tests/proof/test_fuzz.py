@@ -1,7 +1,11 @@
 """The fuzz campaign: a short run of every target, and what earlier runs found."""
 
 import io
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -9,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import proof
 from proof import report
 from proof.__main__ import main
 from proof.bench import fuzz
 from proof.bench.fuzz import FuzzSlice, fuzzed
 from proof.experiment import perform
+from proof.ground.commands import cpu_s, descendants
 from proof.ground.fuzz_input import FuzzTarget
 from proof.ground.fuzz_targets import TARGETS
 from proof.ground.ledger import FOLDER
@@ -133,6 +139,33 @@ def test_campaign_that_was_killed_goes_on_from_its_slices(monkeypatch: pytest.Mo
     assert [row[:3] for row in result.findings.tables[0].rows] == [("url", 1.0, 20), ("robots", 1.0, 20)]
     result.close()
     assert list(FOLDER.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_workers_of_a_killed_campaign_end_and_leave_its_output() -> None:
+    paths = [str(Path(proof.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    command = [sys.executable, "-m", "proof", "bench", "fuzz", "--quick", "--only", "url,robots", "--minutes", "5"]
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": ":".join(paths)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as campaign:
+        assert campaign.stdout is not None
+        below: list[int] = []
+        count = min(2, os.cpu_count() or 1)
+        while len(workers := below[2:]) < count or min(map(cpu_s, workers)) < 0.5:  # at work, or nearly
+            assert campaign.poll() is None, campaign.stdout.read().decode()
+            time.sleep(0.05)
+            below = descendants(campaign.pid)[1:]  # the resource tracker, the fork server, the workers
+        campaign.kill()
+        campaign.wait(60)
+
+        deadline = time.monotonic() + 60
+        while left := [pid for pid in below if Path(f"/proc/{pid}/cmdline").exists()]:
+            if time.monotonic() > deadline:
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+                pytest.fail(f"{len(left)} of {len(below)} processes outlive the campaign")
+            time.sleep(0.05)
+        campaign.stdout.read()  # returns, as nobody holds it
 
 
 def test_campaign_that_is_interrupted_reports_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
