@@ -172,3 +172,18 @@ def test_numbered_pages_without_end_are_given_up_all_the_same(tmp_path: Path, mo
         asked, stats = crawl_site(tmp_path / name, site, delay_s=0, pages=1_000)
         assert fewest <= len(set(asked)) <= most
         assert stats.dropped["path-pattern"] == 1
+
+
+def test_days_without_end_on_two_hosts_that_lead_to_each_other_are_given_up(tmp_path: Path) -> None:
+    """A page that leads on, if to another host, is not one of those that somebody has listed."""
+
+    def answer(url: str) -> str:
+        _, _, number = url.partition("/day?d=")
+        other = 2 if url.startswith("http://127.0.0.1") else 1
+        onwards = f"http://127.0.0.{other}:9/day?d={int(number or 0) + 1}"
+        return f"<title>Day {number}</title><p>Nothing on this day</p>{links(onwards)}"
+
+    seeds = ("http://127.0.0.1:9/", "http://127.0.0.2:9/")
+    asked, stats = crawl_site(tmp_path / "c", answer, *seeds, delay_s=0, pages=300)
+    assert len(asked) < 60
+    assert stats.dropped["path-pattern"] > 0

@@ -231,8 +231,7 @@ class TrapGuard(FrontierHook):
             self.count_links(host.host, new)
             return True
         profile = self._profiles.change(host)
-        is_leaf = not any(url.host == host.host for url in new)
-        seen = _signature(page, entry.depth, is_leaf=is_leaf)
+        seen = _signature(page, entry.depth, is_leaf=not new)
         if profile.budgets.is_known_text(seen):
             seen = msgspec.structs.replace(seen, fresh=_fresh(host, profile, entry.path, new))
         holds_good = bool(page.simhash) and self._open_texts is not None

@@ -16,8 +16,8 @@ something to say earns three, a dull one costs one (two, where nothing was earne
 credit it waits, twice as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
 
 A site of pages that say next to nothing is no trap if it ends. So a page that has a title of its own, or a text that
-differs in numbers, counts neither way where it leads to nothing new on its host: there are only as many such pages as
-other pages link to. Nor does it in a family of files that one number tells apart, `/p#.html`, up to `FILES_ALLOWED`:
+differs in numbers, counts neither way where it leads to nothing new: there are only as many such pages as others link
+to. Nor does it in a family of files that one number tells apart, `/p#.html`, up to `FILES_ALLOWED`:
 each may lead to the next one alone.
 
 `QueryParameters` finds session ids and tracking marks: where `/a?sid=1` and `/a?sid=2` have the same text, and so it is
@@ -140,7 +140,7 @@ class Judgement(IntEnum):
 class PageSignature(msgspec.Struct, frozen=True):
     """What budgets know a page by; made by `sign_page`. `shape` is 0 unless the page is tiny. `is_copy`: its document
     is known under another URL; `is_first_copy`: and its family has had no copy of it before. `title` is 0 where there
-    is none; `is_leaf`: the page led to no new URL of its host."""
+    is none; `is_leaf`: the page led to no new URL."""
 
     depth: int
     text: int
