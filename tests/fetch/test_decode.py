@@ -80,6 +80,23 @@ def test_decode_body_that_is_less_than_two_hundred_times_larger_is_whole(coding:
     assert decode_body(packed, coding) == DecodedBody(text)
 
 
+@pytest.mark.parametrize("coding", ["br", "zstd"])
+def test_decode_table_of_rows_that_differ_by_little_is_whole(coding: str) -> None:
+    classes = " ".join(f"md:hover:bg-slate-{n} px-{n} py-{n} sm:px-{n}" for n in range(24))
+    rows = "".join(f"<tr class='{classes}'><td><a href='/item/{n}'>Item {n}</a></td></tr>" for n in range(9_000))
+    packed = CODERS[coding](rows.encode())
+
+    assert len(rows) > FREE_BYTES
+    assert len(rows) / len(packed) > MOST_TIMES
+    assert decode_body(packed, coding) == DecodedBody(rows.encode())
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_decode_what_was_archived_is_whole_up_to_the_cap(coding: str) -> None:
+    body = bytes(3 * FREE_BYTES)
+    assert decode_body(CODERS[coding](body), coding, ends_bombs=False) == DecodedBody(body)
+
+
 def test_decode_coding_in_another_is_bounded_by_what_was_sent() -> None:
     """Neither layer alone is a bomb."""
     chance = random.Random(3)
@@ -96,7 +113,7 @@ def test_decode_coding_in_another_is_bounded_by_what_was_sent() -> None:
 def test_decode_bomb_layer_produces_at_most_a_tenth_above_the_cap(hostile: Read, coding: str) -> None:
     from lycosa.fetch.decode import _LAYERS, _Output
 
-    output = _Output(CAP_BYTES)
+    output = _Output(CAP_BYTES, 0)
     _LAYERS[coding](hostile(f"scrapy-bomb-{coding}.bin"), output)
 
     assert CAP_BYTES < output.size <= CAP_BYTES * 1.1

@@ -17,10 +17,12 @@ from isal import igzip_lib
 
 # The cap on what a body may become: twice what it may be on the wire by default.
 DEFAULT_CAP_BYTES = 20_000_000
-# Beyond so much a body may be this many times what was sent of it so far: more is a bomb, and decoding ends. Of the 207
-# files above a megabyte of a developer's machine (HTML, scripts, JSON, text) gzip made none more than 95 times smaller,
-# br and zstd no page more than 120 times, and two lists of the same few words, 3 and 5 MB of JSON, 200 and 690 times.
-FREE_BYTES, MOST_TIMES = 4_000_000, 200
+# Beyond so much a body may be this many times what was sent of it so far, by its coding: more is a bomb, and decoding
+# ends. Of the 207 files above a megabyte of a developer's machine (HTML, scripts, JSON, text) gzip made none more than
+# 95 times smaller. br and zstd, which see further back, make a table with long class names 332 times smaller, and made
+# a list of the same few words 690 times smaller.
+FREE_BYTES = 4_000_000
+MOST_TIMES, MOST_TIMES_FAR = 200, 2_000
 # More than anyone stacks in earnest; each one multiplies the work.
 MAX_CODINGS = 5
 # RFC 9659: a decoder of zstd as content coding need not take more than this.
@@ -32,6 +34,7 @@ SALVAGE_SLICE_BYTES = 4096
 FIRST_STEP_BYTES, MOST_STEP_BYTES = 64 * 1024, 1024 * 1024
 # So much of the data is handed over at first, then as much again as was before, up to the most, since it is copied.
 FIRST_HELD_BYTES, HELD_BYTES = FREE_BYTES // MOST_TIMES, 1024 * 1024
+FIRST_HELD_FAR_BYTES = FREE_BYTES // MOST_TIMES_FAR
 # A stream of more gzip members or zstd frames than this is built to keep us busy.
 MAX_MEMBERS = 10_000
 
@@ -52,8 +55,11 @@ class DecodedBody(msgspec.Struct, frozen=True):
     unknown: str = ""
 
 
-def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> DecodedBody:
-    """Undoes the codings that a Content-Encoding field names, the last one first."""
+def decode_body(
+    body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES, ends_bombs: bool = True
+) -> DecodedBody:
+    """Undoes the codings that a Content-Encoding field names, the last one first. What was archived is read without
+    `ends_bombs`: whole, up to the cap."""
     sent_bytes = len(body)
     codings = [name for name in (part.strip().lower() for part in content_encoding.split(",")) if name]
     codings = [name for name in codings if name != "identity"]
@@ -66,7 +72,8 @@ def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_
             return DecodedBody(body[:cap_bytes], is_cut, is_damaged, unknown=name)
         if not body:
             break
-        output = _Output(min(cap_bytes, _most_bytes(sent_bytes)))
+        output = _Output(cap_bytes, _TIMES[name] if ends_bombs else 0)
+        output.limit_all(sent_bytes)
         is_layer_damaged = layer(body, output)
         is_damaged = is_damaged or is_layer_damaged
         if is_layer_damaged and not output.size:
@@ -126,10 +133,6 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
         yield piece
 
 
-def _most_bytes(sent_bytes: int) -> int:
-    return FREE_BYTES if sent_bytes <= FIRST_HELD_BYTES else MOST_TIMES * sent_bytes
-
-
 class _Output:
     """What a layer gives, up to its cap and one byte, which says that there is more. The cap is that of the body, or
     what may come of the data that was handed over so far.
@@ -137,13 +140,20 @@ class _Output:
     It grows in place: large bodies are copied neither to join their parts nor to cut them.
     """
 
-    def __init__(self, cap_bytes: int) -> None:
-        self._most, self._file, self.size = cap_bytes, BytesIO(), 0
-        self._cap = min(cap_bytes, FREE_BYTES)
+    def __init__(self, cap_bytes: int, most_times: int) -> None:
+        self._most, self._times, self._file, self.size = cap_bytes, most_times, BytesIO(), 0
+        self._cap = min(cap_bytes, FREE_BYTES) if most_times else cap_bytes
+
+    def limit_all(self, sent_bytes: int) -> None:
+        """All that was sent is so much, whatever other codings have made of it."""
+        self._most = self._of(sent_bytes)
 
     def hand_over(self, end: int) -> None:
         """The data up to `end` is handed to the decoder."""
-        self._cap = min(self._most, _most_bytes(end))
+        self._cap = max(self._cap, self._of(end))
+
+    def _of(self, given_bytes: int) -> int:
+        return min(self._most, max(FREE_BYTES, self._times * given_bytes)) if self._times else self._most
 
     @property
     def room(self) -> int:
@@ -271,7 +281,7 @@ def _unbrotli(data: bytes, output: _Output) -> bool:
     with suppress(brotli.error):
         for start in range(0, len(data), SALVAGE_SLICE_BYTES):
             piece = data[start : start + SALVAGE_SLICE_BYTES]
-            if start >= FIRST_HELD_BYTES:
+            if start >= FIRST_HELD_FAR_BYTES:
                 output.hand_over(start + len(piece))
             while output.room > 0:
                 step = min(output.room, MOST_STEP_BYTES)
@@ -310,7 +320,7 @@ def _read_steps(data: bytes, output: _Output, *, most: int) -> None:
 
 def _zstd_reader(source: BytesIO) -> zstandard.ZstdDecompressionReader:
     decoder = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
-    return decoder.stream_reader(source, read_size=FIRST_HELD_BYTES, read_across_frames=True)
+    return decoder.stream_reader(source, read_size=FIRST_HELD_FAR_BYTES, read_across_frames=True)
 
 
 def _is_whole_zstd(data: bytes, size_bytes: int) -> bool:
@@ -348,6 +358,7 @@ _LAYERS: dict[str, Callable[[bytes, _Output], bool]] = {
     "br": _unbrotli,
     "zstd": _unzstd,
 }
+_TIMES = {"gzip": MOST_TIMES, "x-gzip": MOST_TIMES, "deflate": MOST_TIMES, "br": MOST_TIMES_FAR, "zstd": MOST_TIMES_FAR}
 _PIECES: dict[str, Callable[[bytes], Iterator[bytes]]] = {
     "gzip": _gzip_pieces,
     "x-gzip": _gzip_pieces,

@@ -70,7 +70,8 @@ def stored_message(folders: Sequence[Path], place: bytes) -> StoredMessage | Non
         from lycosa.fetch import decode_body
         from lycosa.recrawl import BODY_CAP_BYTES  # lazy: likewise
 
-        return StoredMessage(stored.head, decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES).body)
+        body = decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES, ends_bombs=False).body
+        return StoredMessage(stored.head, body)
     return stored
 
 
