@@ -85,8 +85,8 @@ class HostileRow(msgspec.Struct, frozen=True):
 
 Row = HostileRow
 CUT_DECODED = (
-    "decoded up to 4 MB, or 200 times what was sent of it so far (2,000 times for br and zstd), and what was decoded is "
-    "read; the bytes as sent are archived"
+    "decoded up to 4 MB, or 200 times what was sent of it so far (2,000 times for br and zstd), and what was decoded "
+    "is read; the bytes as sent are archived"
 )
 TOO_LONG = "given up at 256 KiB of header"
 hang_up = RawConnection.hang_up
