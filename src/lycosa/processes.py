@@ -5,12 +5,14 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 _SOURCE = str(Path(__file__).parents[1])
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
 HEAP_SPARE_BYTES = 4 << 20
+TRIM_PAUSE_TIMES = 50
 
 
 def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "subprocess.Popen[bytes]":
@@ -19,7 +21,8 @@ def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "su
     known = os.environ.get("PYTHONPATH")
     stream = subprocess.PIPE if has_pipes else subprocess.DEVNULL
     return subprocess.Popen(
-        [sys.executable, "-c", f"from {module} import main; main()", *map(str, words)],
+        # -P: what lies in the current folder is no module of ours
+        [sys.executable, "-P", "-c", f"from {module} import main; main()", *map(str, words)],
         env={**os.environ, "PYTHONPATH": f"{_SOURCE}{os.pathsep}{known}" if known else _SOURCE},
         stdin=stream,
         stdout=stream,
@@ -37,8 +40,19 @@ def return_large_blocks() -> None:
         mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)
 
 
-def return_free_memory() -> None:
+class FreeMemory:
     """Gives back to the kernel what lies free on the heap between blocks in use, which a document of many megabytes
-    leaves a lot of. It takes a millisecond at most."""
-    with contextlib.suppress(OSError, AttributeError):  # not glibc
-        ctypes.CDLL(None).malloc_trim(0)
+    leaves a lot of. That looks at the whole heap, a millisecond or, of hundreds of megabytes, some fifty: it is done
+    again after fifty times as long."""
+
+    def __init__(self) -> None:
+        self._not_before_s = 0.0
+
+    def give_back(self) -> None:
+        began_s = time.monotonic()
+        if began_s < self._not_before_s:
+            return
+        with contextlib.suppress(OSError, AttributeError):  # not glibc
+            ctypes.CDLL(None).malloc_trim(0)
+        ended_s = time.monotonic()
+        self._not_before_s = ended_s + (ended_s - began_s) * TRIM_PAUSE_TIMES

@@ -12,11 +12,12 @@ import pytest
 
 from lycosa.inspect import explain_url, host_retries, hosts, open_to_read
 from lycosa.inspect.status import due_words
-from lycosa.records import Failure, Response
+from lycosa.records import Failure, Family, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.memory import MemoryWeb
 from lycosa.simweb.web import Answer
+from lycosa.store import unpack_page
 from tests.crawl.memory_crawl import Result, front
 from tests.recrawl.recrawl_world import run
 
@@ -164,6 +165,33 @@ def test_url_that_broke_five_times_while_it_was_held_is_fetched_in_the_end(
     assert trouble.hits == {broken: 5}
     assert [entry.status for entry in result.entries if entry.path == broken][-1] == 200
     assert result.stats.failed == {}
+
+
+@pytest.mark.parametrize(("held", "status", "tries"), [(6, 503, 6), (3, 500, 3), (0, 500, 3)])
+def test_url_that_broke_while_it_was_held_has_all_tries_for_what_its_server_answers(
+    tmp_path: Path, clean: list[LoggedRequest], monkeypatch: pytest.MonkeyPatch, held: int, status: int, tries: int
+) -> None:
+    broken, told, asked = clean[10].path, MemoryWeb._response, 0
+
+    def answer(original: Any, host: str, target: str, *rest: Any) -> Any:
+        nonlocal asked
+        if target != broken:
+            return original(host, target, *rest)
+        asked += 1
+        return Answer(200, b"x" * 1000, trouble="reset") if asked <= held else Answer(status, b"busy")
+
+    def response(*arguments: Any) -> Response:
+        found = told(*arguments)
+        return msgspec.structs.replace(found, was_held=found.failure is Failure.RESET)
+
+    monkeypatch.setattr(MemoryWeb, "_response", response)
+    result = crawl(tmp_path / "c", answer=answer)
+
+    assert asked == held + tries
+    assert result.stats.failed == {str(status): 1}
+    with open_to_read(tmp_path / "c") as collection:
+        rows = [unpack_page(row) for _, row in collection.state.walk(Family.PAGE)]
+    assert [row.tries for row in rows if row.failure] == [held + tries]
 
 
 def test_url_that_is_left_alone_is_told_of_and_keeps_its_tries_through_a_kill(tmp_path: Path) -> None:

@@ -81,6 +81,6 @@ def refetches_of_committed(pages: list[LoggedRequest], kills: list[Killed], port
     for url, fetches in by_url.items():
         for before, after in pairwise(fetches):
             between = [kill for kill in kills if before.start < kill.heard and kill.at <= after.start]
-            if not between or url in between[-1].committed:
+            if not between or any(url in kill.committed for kill in between):
                 found.append(url)
     return found

@@ -16,9 +16,10 @@ import pytest
 from lycosa import Crawl
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.reader_threads import ReaderThreads
-from lycosa.crawl.reading import LeaseAnswer, PageReader, decoded_body, read_page
+from lycosa.crawl.reading import LeaseAnswer, PageReader, decoded_answer, read_page
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
+from lycosa.processes import FreeMemory
 from lycosa.records import Family, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
@@ -230,7 +231,7 @@ def test_free_memory_is_given_back_after_each_long_document_and_after_no_other(
         threads.close()
 
     handled, given_back = list[str](), list[int]()
-    monkeypatch.setattr("lycosa.crawl.reader_threads.return_free_memory", lambda: given_back.append(len(handled)))
+    monkeypatch.setattr(FreeMemory, "give_back", lambda _: given_back.append(len(handled)))
     asyncio.run(main())
     assert (sorted(handled), len(given_back)) == (["http://h/0", "http://h/1", "http://h/2"], 2)
 
@@ -279,11 +280,11 @@ def test_packed_body_is_decoded_once_for_pipelines(monkeypatch: pytest.MonkeyPat
     reader, seen, decoded = PageReader(CrawlSettings()), list[bytes](), list[Response]()
     pipelines = Pipelines([("look", lambda page: seen.append(page.body))], [], reader)
 
-    def decode(response: Response, cap_bytes: int) -> bytes:
+    def decode(response: Response, cap_bytes: int) -> tuple[bytes, bool]:
         decoded.append(response)
-        return decoded_body(response, cap_bytes)
+        return decoded_answer(response, cap_bytes)
 
-    monkeypatch.setattr("lycosa.crawl.reading.decoded_body", decode)
+    monkeypatch.setattr("lycosa.crawl.reading.decoded_answer", decode)
     one = msgspec.structs.replace(answer("http://h/"), response=packed)
     reader.prepare(one)
     assert one.prepared is not None

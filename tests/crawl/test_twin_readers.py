@@ -3,6 +3,8 @@ a process."""
 
 import asyncio
 import gzip
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ import pytest
 from lycosa.crawl import reader_threads
 from lycosa.crawl.reader_threads import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer, PageReader
+from lycosa.crawl.twin_readers import TwinReaders
 from lycosa.frontier.rows import RequestKind
 from lycosa.processes import start_helper
 from lycosa.records import Request, Response
@@ -180,8 +183,82 @@ def test_where_a_process_ends_the_event_loop_reads_and_nothing_is_lost(monkeypat
     assert [bool(each.prepared and each.prepared.page) for each in handed_on if each.response.body == LARGE] == [
         True
     ] * 2
-    assert len(started) == 1
     assert started[0].returncode is not None
+
+
+@pytest.mark.slow
+def test_process_that_is_stopped_holds_nothing_up_and_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(module: str) -> Any:
+        started.append(start_helper(module))
+        return started[-1]
+
+    def stopped(readers: ReaderThreads, _: object) -> None:
+        started[0].send_signal(signal.SIGSTOP)
+        for number in range(3):
+            readers.arrived(answer(number, LARGE if number else b"<p>"))
+
+    started = list[Any]()
+    monkeypatch.setattr("lycosa.crawl.twin_readers.start_helper", noted)
+    monkeypatch.setattr(reader_threads, "ANSWER_S", 0.5)
+    assert sorted(numbers(read(stopped))) == [0, 1, 2]
+    assert started[0].returncode is not None
+    started.clear()
+    assert numbers(read(lambda readers, _: readers.arrived(answer(7)))) == [7]
+    assert len(started) == 1
+
+
+@pytest.mark.slow
+def test_process_that_is_lost_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(module: str) -> Any:
+        started.append(start_helper(module))
+        return started[-1]
+
+    async def main() -> None:
+        readers = ReaderThreads(PageReader(CrawlSettings()), lambda _: None, threads=1)
+        async with asyncio.timeout(60):
+            while len(started) < 3:
+                readers.arrived(answer(len(started)))
+                if started and started[-1].poll() is None and readers._threads is not None:
+                    started[-1].kill()
+                await asyncio.sleep(0.01)
+        readers.close()
+
+    started = list[Any]()
+    monkeypatch.setattr("lycosa.crawl.twin_readers.start_helper", noted)
+    asyncio.run(main())
+    assert all(process.returncode is not None for process in started)
+
+
+@pytest.mark.slow
+def test_process_that_prints_is_understood_and_one_that_says_something_else_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('hello')\n")
+    (tmp_path / "lycosa_prints.py").write_text(
+        "from lycosa.crawl import twin_process\nread = twin_process._read\n"
+        "twin_process._read = lambda message: print('hello', flush=True) or read(message)\nmain = twin_process.main\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(BrokenPipeError):
+        TwinReaders(1).take(waits=True)
+    (tmp_path / "sitecustomize.py").unlink()
+    monkeypatch.setattr("lycosa.crawl.twin_readers.PROCESS", "lycosa_prints")
+    handed_on = read(lambda readers, _: readers.arrived(answer(0, LARGE)))
+    assert [bool(each.prepared and each.prepared.page) for each in handed_on] == [True]
+
+
+def test_helper_runs_nothing_that_lies_in_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "msgspec.py").write_text("open('was-run', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    readers = TwinReaders(1)
+    for _ in range(1_000):  # ten seconds
+        readers.take(waits=False)
+        if readers.has_begun:
+            break
+        time.sleep(0.01)
+    assert readers.has_begun
+    readers.close()
+    assert not (tmp_path / "was-run").exists()
 
 
 @pytest.mark.parametrize(("within_s", "is_started"), [(60.0, True), (-1.0, False)])

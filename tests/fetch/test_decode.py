@@ -92,9 +92,16 @@ def test_decode_table_of_rows_that_differ_by_little_is_whole(coding: str) -> Non
 
 
 @pytest.mark.parametrize("coding", CODERS)
-def test_decode_what_was_archived_is_whole_up_to_the_cap(coding: str) -> None:
-    body = bytes(3 * FREE_BYTES)
-    assert decode_body(CODERS[coding](body), coding, ends_bombs=False) == DecodedBody(body)
+def test_decode_body_of_which_only_the_beginning_looks_like_a_bomb_is_whole(coding: str) -> None:
+    text = bytes(6_000_000) + random.Random(3).randbytes(1_000_000)
+    assert decode_body(CODERS[coding](text), coding) == DecodedBody(text)
+
+
+def test_decode_brotli_of_few_bytes_may_be_as_large_as_all_of_them_explain() -> None:
+    text = bytes(4_001_600)
+    packed = brotli.compress(random.Random(3).randbytes(2_400) + text)
+    assert 2_000 < len(packed) < 4_096
+    assert len(decode_body(packed, "br").body) == len(text) + 2_400
 
 
 def test_decode_coding_in_another_is_bounded_by_what_was_sent() -> None:
@@ -113,7 +120,7 @@ def test_decode_coding_in_another_is_bounded_by_what_was_sent() -> None:
 def test_decode_bomb_layer_produces_at_most_a_tenth_above_the_cap(hostile: Read, coding: str) -> None:
     from lycosa.fetch.decode import _LAYERS, _Output
 
-    output = _Output(CAP_BYTES, 0)
+    output = _Output(CAP_BYTES)
     _LAYERS[coding](hostile(f"scrapy-bomb-{coding}.bin"), output)
 
     assert CAP_BYTES < output.size <= CAP_BYTES * 1.1

@@ -30,6 +30,7 @@ from lycosa.crawl.reading import (
 from lycosa.crawl.seams import Parts, ReadPage, RequestHook, Shard
 from lycosa.fetch import (
     AT_ONCE,
+    RESET_WHILE_HELD,
     RETRY_SHARE,
     RetryRule,
     failed_name,
@@ -91,6 +92,10 @@ class FailureHandler:
             return False
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
+        # what we did to a URL takes none of the tries from it that it has by itself
+        is_other_kind = bool(entry.failed) and response.was_held != (entry.failed == RESET_WHILE_HELD)
+        if is_other_kind:
+            entry = entry.of_other_kind()
         name = str(response.failure or response.status)
         is_first = not shard.counters.has_answer
         if not self._is_past and not self._addresses.outage.explains(response.failure, shard.now(), is_first=is_first):
@@ -114,6 +119,7 @@ class FailureHandler:
             due=now + wait_s,
             failed=failed_name(response.failure, response.status, was_held=response.was_held),
             counts=not rule.gives_up_on_host,
+            is_other_kind=is_other_kind,
         )
         shard.release(lease, response, wait_s=host_s, reason=name)
         return True
@@ -168,9 +174,8 @@ class FailureHandler:
         shard.frontier.outcomes.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         media = identify_media(response.headers.get("content-type"), b"")
         essence = SITEMAP if lease.kind is RequestKind.SITEMAP else media.essence if ticket is not None else ""
-        row = PageRow(
-            response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
-        )
+        tries = entry.tries + entry.other_tries + 1
+        row = PageRow(response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=tries)
         if ticket is not None:
             row.size_bytes = len(response.body)
         if lease.kind is RequestKind.REQUISITE:

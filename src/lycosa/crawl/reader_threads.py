@@ -14,7 +14,7 @@ taken in. The loop calls `ReaderThreads` with every answer, and when one is hand
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
@@ -22,15 +22,16 @@ from typing import Any
 import msgspec
 
 from lycosa.crawl.reading import LARGE_BYTES, LeaseAnswer, PageReader, PreparedPage, decoded_body, record_metadata
-from lycosa.crawl.twin_readers import TwinReaders
+from lycosa.crawl.twin_readers import ANSWER_S, TwinReaders
 from lycosa.frontier import RequestKind
-from lycosa.processes import return_free_memory
+from lycosa.processes import FreeMemory
 from lycosa.store import Fetched, HttpExchange, member_writer, response_parts
 from lycosa.web import Document, Page, html_document, kernel_arguments, native, page_from_kernel
 
 HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads, each as often as it is in memory
 # So many documents in so short a time: a short crawl is over before a process has begun, a slow one needs none.
 PROCESSES_AFTER, WITHIN_S = 100, 10.0
+STARTS_MOST = 5  # in place of processes that were lost; more is no accident
 LONG_BYTES = 1 << 20  # what the event loop decodes by itself, and the kernel's threads read in their turn
 
 
@@ -79,9 +80,13 @@ class ReaderThreads:
         self._threads = _kernel_threads(threads)
         if self._threads is not None:
             self._loop.add_reader(self._threads.fileno(), self._take)
-        self._processes = threads if native() is None and not is_virtual else 0  # that are not started yet
+        self._processes = threads if native() is None and not is_virtual else 0
+        self._starts_left = STARTS_MOST if self._processes else 0
         self._documents, self._counted_since_s = 0, 0.0
         self._starting: TwinReaders | None = None
+        self._watch: asyncio.TimerHandle | None = None  # for answers of processes
+        self._answered = 0  # when it was set
+        self._free_memory = FreeMemory()
 
     def __repr__(self) -> str:
         return f"<ReaderThreads waiting={len(self._waiting)} apart={len(self._apart)}>"
@@ -95,7 +100,7 @@ class ReaderThreads:
         if self._threads is None or not (self._waiting or answer.is_document):
             self._reader.prepare(answer)
             self._hand_on(answer)
-            if self._processes and answer.is_document:
+            if self._starts_left and self._starting is None and answer.is_document:
                 self._count_document()
             return
         waiting = _Waiting(answer, is_read=not answer.is_document)
@@ -159,7 +164,20 @@ class ReaderThreads:
             return False
         waiting.document = document
         self._with_kernel[self._number] = waiting
+        self._watch_answers()
         return True
+
+    def _watch_answers(self) -> None:
+        """A process that was stopped must not hold up the crawl: what it does not answer is read without it."""
+        if self._watch is None and isinstance(self._threads, TwinReaders) and self._with_kernel:
+            self._answered = self._threads.answered
+            self._watch = self._loop.call_later(ANSWER_S, self._check_answers)
+
+    def _check_answers(self) -> None:
+        self._watch = None
+        if isinstance(self._threads, TwinReaders) and self._threads.answered == self._answered and self._with_kernel:
+            self._hand_on_without()
+        self._watch_answers()
 
     def _count_document(self) -> None:
         """Starts the processes of the twin where there is enough for them to read."""
@@ -169,10 +187,10 @@ class ReaderThreads:
         self._documents += 1
         if self._documents < PROCESSES_AFTER:
             return
+        self._documents, self._starts_left = 0, self._starts_left - 1
         with suppress(OSError):  # no process left: documents are read as they were so far
             self._starting = TwinReaders(self._processes)
             self._loop.add_reader(self._starting.fileno(), self._take_started)
-        self._processes = 0
 
     def _take_started(self) -> None:
         """From now on the processes read, unless they have ended already."""
@@ -183,6 +201,10 @@ class ReaderThreads:
             started.take(waits=False)
         except OSError:
             started.close()
+            return
+        if not started.has_begun:
+            self._starting = started
+            self._loop.add_reader(started.fileno(), self._take_started)
             return
         self._threads = started
         self._loop.add_reader(started.fileno(), self._take)
@@ -225,7 +247,7 @@ class ReaderThreads:
         """What came of an answer is written, and nothing of it is held any more."""
         if answer is self._long:
             self._long = None
-            return_free_memory()
+            self._free_memory.give_back()
             self._read_next()
 
     def hurry(self) -> None:
@@ -238,9 +260,17 @@ class ReaderThreads:
         assert self._threads is not None
         try:
             taken = self._threads.take(waits)
-        except OSError:  # a process has ended: from now on the event loop reads
-            taken = [(number, None, True, None, None) for number in self._with_kernel]
-            self._end_threads()
+        except OSError:  # a process has ended
+            self._hand_on_without()
+            return
+        self._hand_on_taken(taken)
+
+    def _hand_on_without(self) -> None:
+        """What the threads or processes have not read is left to the event loop, which reads all until others begin."""
+        self._end_threads()
+        self._hand_on_taken([(number, None, True, None, None) for number in self._with_kernel])
+
+    def _hand_on_taken(self, taken: Iterable[tuple[Any, ...]]) -> None:
         for number, digests, is_read, found, members in taken:
             waiting = self._with_kernel.pop(number)
             if is_read and found is None and waiting.is_large and not self._is_virtual:
@@ -280,7 +310,7 @@ class ReaderThreads:
         self._apart.clear()
         self._reading = None
         self._thread.shutdown(wait=False, cancel_futures=True)
-        self._processes = 0
+        self._starts_left = 0
         self._end_threads()
 
     def _end_threads(self) -> None:
@@ -288,7 +318,9 @@ class ReaderThreads:
             if threads is not None:
                 self._loop.remove_reader(threads.fileno())
                 threads.close()
-        self._starting = self._threads = None
+        if self._watch is not None:
+            self._watch.cancel()
+        self._starting = self._threads = self._watch = None
 
 
 def _kernel_threads(threads: int) -> Any:

@@ -67,14 +67,20 @@ def redirect_location(response: Response) -> str:
         return text
 
 
-def decoded_body(response: Response, cap_bytes: int) -> bytes:
-    """The body with its content coding undone."""
+def decoded_answer(response: Response, cap_bytes: int) -> tuple[bytes, bool]:
+    """The body with its content coding undone, and whether it was cut for that."""
     coding = response.headers.get("content-encoding", "")
     if not coding:
-        return response.body
+        return response.body, False
     from lycosa.fetch import decode_body  # lazy: its libraries need not be there before the first request is out
 
-    return decode_body(response.body, coding, cap_bytes=cap_bytes).body
+    decoded = decode_body(response.body, coding, cap_bytes=cap_bytes)
+    return decoded.body, decoded.is_cut
+
+
+def decoded_body(response: Response, cap_bytes: int) -> bytes:
+    """The body with its content coding undone."""
+    return decoded_answer(response, cap_bytes)[0]
 
 
 def decoded_pieces(response: Response, cap_bytes: int) -> Iterable[bytes]:
@@ -356,8 +362,8 @@ class PageReader:
 
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
-        body = decoded_body(response, self.max_decoded_bytes)
-        return PreparedPage(body, *document_digests(response.body, body))
+        body, is_cut = decoded_answer(response, self.max_decoded_bytes)
+        return PreparedPage(body, *document_digests(response.body, body), is_cut=is_cut)
 
     def analyse(self, response: Response, prepared: PreparedPage, *, read_bytes: int | None = None) -> Page:
         """Analyses the document, unless that is done; `read_bytes` of it, where the others would change nothing."""
@@ -378,7 +384,7 @@ class PageReader:
 
     def complete(self, response: Response, prepared: PreparedPage, page: Page) -> None:
         """Adds what an analysed page says to robots, and its links and those of the header fields that are followed."""
-        prepared.page, prepared.is_cut = page, page.is_cut
+        prepared.page, prepared.is_cut = page, prepared.is_cut or page.is_cut
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
         if not (prepared.directives.nofollow and self.rules.obeys_nofollow):
             prepared.links = followed_links(page, self.rules, response.url)

@@ -61,7 +61,7 @@ class RequestWriter(FetchObserver, CommitParticipant):
             bytes=len(response.body),
             first_byte_ms=None if first_s is None else round(1_000 * first_s),
             total_ms=round(1_000 * (response.ended_s - response.started_s)),
-            attempt=1 + (lease.entry.tries if lease.entry else 0),
+            attempt=1 + (lease.entry.tries + lease.entry.other_tries if lease.entry else 0),
             address=response.address,
             shard=self._name,
         )

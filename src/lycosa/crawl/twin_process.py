@@ -6,11 +6,11 @@ cannot read.
 """
 
 import gc
-import sys
+import os
 
 import msgspec
 
-from lycosa.crawl.twin_readers import PIPE_BYTES, SIZE_BYTES, ReadAnswer, ToRead, packed
+from lycosa.crawl.twin_readers import GREETING, PIPE_BYTES, SIZE_BYTES, ReadAnswer, ToRead, packed
 from lycosa.store import members_of
 from lycosa.web import Document, Page, analyse_html, base_url, charset_of, document_digests, follow_links
 
@@ -19,11 +19,12 @@ COLLECTED_AFTER = 50_000  # objects: a page has hundreds, which go with it
 
 def main() -> None:
     """Reads documents until there are no more."""
-    documents, answers = open(0, "rb", PIPE_BYTES), sys.stdout.buffer  # noqa: SIM115 -- as long as it runs
+    documents, answers = open(0, "rb", PIPE_BYTES), os.fdopen(os.dup(1), "wb")  # noqa: SIM115 -- as long as it runs
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
     decoder = msgspec.msgpack.Decoder(ToRead)
-    answers.write(packed(None))
+    answers.write(GREETING)
     answers.flush()
     while size := documents.read(SIZE_BYTES):
         message = decoder.decode(documents.read(int.from_bytes(size)))

@@ -21,6 +21,8 @@ from lycosa.web import Document, FollowedLinks, Links, Page
 
 PROCESS = "lycosa.crawl.twin_process"
 SIZE_BYTES = 4  # of a message, before it
+GREETING = b"\0\0\0\1\xc0"  # an empty message: the process has begun
+ANSWER_S = 20.0  # within which a process answers at least one of its documents, else it is taken for lost
 PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
 ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
 
@@ -63,7 +65,7 @@ def _links_of(kind: type, columns: Any) -> object:
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_columns_of)
 
 
-def packed(message: ToRead | ReadAnswer | None) -> bytes:
+def packed(message: ToRead | ReadAnswer) -> bytes:
     """A message as it is sent."""
     data = _ENCODER.encode(message)
     return len(data).to_bytes(SIZE_BYTES) + data
@@ -71,10 +73,11 @@ def packed(message: ToRead | ReadAnswer | None) -> bytes:
 
 class TwinReaders:
     """Processes that read documents. `fileno()` can be read from when `take` has something to do. OSError where the
-    system gives no process, or one of them ended."""
+    system gives no process, or one of them ended, does not answer or answers something else."""
 
     def __init__(self, count: int) -> None:
         self._selector, self._readers = DefaultSelector(), list[_TwinReader]()
+        self.answered = 0  # documents, so far
         try:
             for _ in range(count):
                 self._readers.append(_TwinReader(self._selector))
@@ -109,10 +112,14 @@ class TwinReaders:
         failed there are no digests. With `waits` it is at least one; none, else: a process has begun or goes on."""
         found = list[tuple[Any, ...]]()
         while not found:
-            for key, _ in self._selector.select(None if waits else 0):
+            ready = self._selector.select(ANSWER_S if waits else 0)
+            if waits and not ready:
+                raise TimeoutError("the processes that read documents do not answer")
+            for key, _ in ready:
                 found += key.data()
             if not waits:
                 break
+        self.answered += len(found)
         return found
 
     def close(self) -> None:
@@ -135,7 +142,7 @@ class _TwinReader:
             with contextlib.suppress(AttributeError, OSError):  # another system, or more than it gives
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._unsent, self._received = deque[memoryview](), bytearray()
-        self._decoder = msgspec.msgpack.Decoder(ReadAnswer | None, dec_hook=_links_of)
+        self._decoder = msgspec.msgpack.Decoder(ReadAnswer, dec_hook=_links_of)
         self.reading, self.has_begun = 0, False
         selector.register(self._from, EVENT_READ, self._receive)
 
@@ -170,16 +177,24 @@ class _TwinReader:
         if not (data := os.read(self._from.fileno(), PIPE_BYTES)):
             raise BrokenPipeError("the process that reads documents has ended")
         received += data
+        if not self.has_begun and len(received) >= len(GREETING):
+            if not received.startswith(GREETING):
+                raise BrokenPipeError("the process that reads documents says something else")
+            del received[: len(GREETING)]
+            self.has_begun = True
         answers, at = list[tuple[Any, ...]](), 0
+        if not self.has_begun:
+            return answers
         while (start := at + SIZE_BYTES) <= len(received):
             end = start + int.from_bytes(received[at:start])
             if end > len(received):
                 break
-            if answer := self._decoder.decode(memoryview(received)[start:end]):
-                answers.append(msgspec.structs.astuple(answer))
+            try:
+                answers.append(msgspec.structs.astuple(self._decoder.decode(memoryview(received)[start:end])))
+            except msgspec.DecodeError as error:
+                raise BrokenPipeError("the process that reads documents answers something else") from error
             at = end
         del received[:at]
-        self.has_begun = True
         self.reading -= len(answers)
         return answers
 

@@ -28,6 +28,7 @@ from lycosa.fetch.downloader import (
 )
 from lycosa.fetch.retry import (
     AT_ONCE,
+    RESET_WHILE_HELD,
     RETRY_SHARE,
     RetryRule,
     describe_next_try,
@@ -38,8 +39,9 @@ from lycosa.fetch.retry import (
 )
 
 __all__ = [
-    "AT_ONCE", "RETRY_SHARE", "AcceptsResponse", "CurlDownloader", "DoneCallback", "Downloader", "DownloaderStats",
-    "RetryRule", "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "decode_pieces", "describe_next_try",
-    "failed_name", "hsts_age", "is_field_value", "parse_fields", "parse_retry_after", "raise_descriptor_limit",
-    "refused_response", "request_fields", "response_media_type", "retry_rule", "retry_wait", "user_agent",
+    "AT_ONCE", "RESET_WHILE_HELD", "RETRY_SHARE", "AcceptsResponse", "CurlDownloader", "DoneCallback", "Downloader",
+    "DownloaderStats", "RetryRule", "SchemeDownloader", "TransferLimits", "Watchable", "decode_body",
+    "decode_pieces", "describe_next_try", "failed_name", "hsts_age", "is_field_value", "parse_fields",
+    "parse_retry_after", "raise_descriptor_limit", "refused_response", "request_fields", "response_media_type",
+    "retry_rule", "retry_wait", "user_agent",
 ]  # fmt: skip

@@ -17,10 +17,10 @@ from isal import igzip_lib
 
 # The cap on what a body may become: twice what it may be on the wire by default.
 DEFAULT_CAP_BYTES = 20_000_000
-# Beyond so much a body may be this many times what was sent of it so far, by its coding: more is a bomb, and decoding
-# ends. Of the 207 files above a megabyte of a developer's machine (HTML, scripts, JSON, text) gzip made none more than
-# 95 times smaller. br and zstd, which see further back, make a table with long class names 332 times smaller, and made
-# a list of the same few words 690 times smaller.
+# Beyond so much a body may be this many times what was sent of it, by its coding: more is a bomb, of which no more is
+# held than what was sent of it so far explains. Of the 207 files above a megabyte of a developer's machine (HTML,
+# scripts, JSON, text) gzip made none more than 95 times smaller. br and zstd, which see further back, make a table with
+# long class names 332 times smaller, and made a list of the same few words 690 times smaller.
 FREE_BYTES = 4_000_000
 MOST_TIMES, MOST_TIMES_FAR = 200, 2_000
 # More than anyone stacks in earnest; each one multiplies the work.
@@ -55,11 +55,8 @@ class DecodedBody(msgspec.Struct, frozen=True):
     unknown: str = ""
 
 
-def decode_body(
-    body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES, ends_bombs: bool = True
-) -> DecodedBody:
-    """Undoes the codings that a Content-Encoding field names, the last one first. What was archived is read without
-    `ends_bombs`: whole, up to the cap."""
+def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> DecodedBody:
+    """Undoes the codings that a Content-Encoding field names, the last one first."""
     sent_bytes = len(body)
     codings = [name for name in (part.strip().lower() for part in content_encoding.split(",")) if name]
     codings = [name for name in codings if name != "identity"]
@@ -72,14 +69,25 @@ def decode_body(
             return DecodedBody(body[:cap_bytes], is_cut, is_damaged, unknown=name)
         if not body:
             break
-        output = _Output(cap_bytes, _TIMES[name] if ends_bombs else 0)
-        output.limit_all(sent_bytes)
+        most_bytes = max(FREE_BYTES, _TIMES[name] * sent_bytes)
+        output = _Output(min(cap_bytes, most_bytes), _TIMES[name])
         is_layer_damaged = layer(body, output)
+        if output.is_cut_early and _is_within(min(max(cap_bytes, DEFAULT_CAP_BYTES), most_bytes), layer, body):
+            output = _Output(min(cap_bytes, most_bytes))
+            is_layer_damaged = layer(body, output)
         is_damaged = is_damaged or is_layer_damaged
         if is_layer_damaged and not output.size:
             break
         body, is_cut = output.body(), is_cut or output.is_cut
     return DecodedBody(body[:cap_bytes], is_cut, is_damaged)
+
+
+def _is_within(most_bytes: int, layer: Callable[[bytes, "_Output"], bool], body: bytes) -> bool:
+    """Does the whole body come to no more than so much? Tables begin with thousands of rows that hardly differ: what
+    looks like a bomb at its beginning is one if its end says so, too. Until that is known nothing is held."""
+    output = _Output(most_bytes, holds=False)
+    layer(body, output)
+    return not output.is_cut
 
 
 def decode_pieces(body: bytes, content_encoding: str, *, cap_bytes: int) -> Iterator[bytes]:
@@ -134,26 +142,20 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
 
 
 class _Output:
-    """What a layer gives, up to its cap and one byte, which says that there is more. The cap is that of the body, or
-    what may come of the data that was handed over so far.
+    """What a layer gives, up to its cap and one byte, which says that there is more. With `times` it may be so many
+    times what was handed over so far, or `FREE_BYTES`. Without `holds` it is only counted.
 
     It grows in place: large bodies are copied neither to join their parts nor to cut them.
     """
 
-    def __init__(self, cap_bytes: int, most_times: int) -> None:
-        self._most, self._times, self._file, self.size = cap_bytes, most_times, BytesIO(), 0
-        self._cap = min(cap_bytes, FREE_BYTES) if most_times else cap_bytes
-
-    def limit_all(self, sent_bytes: int) -> None:
-        """All that was sent is so much, whatever other codings have made of it."""
-        self._most = self._of(sent_bytes)
+    def __init__(self, most_bytes: int, times: int = 0, *, holds: bool = True) -> None:
+        self._most, self._times, self._holds = most_bytes, times, holds
+        self._cap = min(most_bytes, FREE_BYTES) if times else most_bytes
+        self._file, self.size = BytesIO(), 0
 
     def hand_over(self, end: int) -> None:
         """The data up to `end` is handed to the decoder."""
-        self._cap = max(self._cap, self._of(end))
-
-    def _of(self, given_bytes: int) -> int:
-        return min(self._most, max(FREE_BYTES, self._times * given_bytes)) if self._times else self._most
+        self._cap = max(self._cap, min(self._most, self._times * end))
 
     @property
     def room(self) -> int:
@@ -163,8 +165,14 @@ class _Output:
     def is_cut(self) -> bool:
         return self.size > self._cap
 
+    @property
+    def is_cut_early(self) -> bool:
+        """Is it cut because of what was handed over so far?"""
+        return self.is_cut and self._cap < self._most
+
     def add(self, part: bytes) -> None:
-        self._file.write(part)
+        if self._holds:
+            self._file.write(part)
         self.size += len(part)
 
     def take_back(self, size: int) -> None:
@@ -281,8 +289,7 @@ def _unbrotli(data: bytes, output: _Output) -> bool:
     with suppress(brotli.error):
         for start in range(0, len(data), SALVAGE_SLICE_BYTES):
             piece = data[start : start + SALVAGE_SLICE_BYTES]
-            if start >= FIRST_HELD_FAR_BYTES:
-                output.hand_over(start + len(piece))
+            output.hand_over(start + len(piece))
             while output.room > 0:
                 step = min(output.room, MOST_STEP_BYTES)
                 part = decoder.process(piece, output_buffer_limit=step)

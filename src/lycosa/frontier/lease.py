@@ -222,9 +222,21 @@ class LeaseOutcomes:
             if state is UrlState.DROPPED:
                 self._checks.on_dropped(lease.host, lease.entry, reason)
 
-    def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
-        """Fetch the URL of the lease again when it is due. If it `failed`, the host's other URLs go before it."""
+    def retry(
+        self,
+        lease: Lease,
+        *,
+        due_unix: float,
+        due: float,
+        failed: str = "",
+        counts: bool = True,
+        is_other_kind: bool = False,
+    ) -> None:
+        """Fetch the URL of the lease again when it is due. If it `failed`, the host's other URLs go before it;
+        `is_other_kind`: before it was by our own doing, and now it was not, or the other way round."""
         if (entry := lease.entry) is not None:
+            if is_other_kind:
+                entry = entry.of_other_kind()
             tries = min(entry.tries + counts, 255)
             self._queues.postpone(lease.host, entry, due_unix=due_unix, due=due, tries=tries, failed=failed)
 

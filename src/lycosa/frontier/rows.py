@@ -184,12 +184,14 @@ _KINDS, _ORIGINS = (
 _POSITION = struct.Struct(">Bd")
 _ENTRY = struct.Struct(">BHBB")
 _HAS_FAILED = 0x80  # beside the hops: the name of what failed and a NUL stand before the path
+_OTHER_TRY = b"+"  # behind that name, one for each of the other tries; no name has it
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
     """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to rank it by. `is_late`: it
     is in the due lane for the sake of its host's other URLs, and may come before its time if there are none. `failed`:
-    what went wrong the last time, of one that is tried again."""
+    what went wrong the last time, of one that is tried again. `tries` are those that ended like that: by our own doing,
+    or not; `other_tries` are the others."""
 
     key: bytes
     path: str
@@ -201,13 +203,14 @@ class QueueEntry(msgspec.Struct, frozen=True):
     has_head: bool = False
     is_late: bool = False
     failed: str = ""
+    other_tries: int = 0
 
     def pack(self) -> bytes:
         flags = self.kind | self.has_head << 3 | self.origin << 4 | self.is_late << 7
         path = self.path.encode()
         if self.failed:
             row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops | _HAS_FAILED)
-            return row + self.failed.encode() + KEY_END + path
+            return row + self.failed.encode() + _OTHER_TRY * self.other_tries + KEY_END + path
         row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         # Where a lane is sorted by path the key has it already.
         return row if self.key.endswith(path) and self.order == path else row + path
@@ -219,9 +222,14 @@ class QueueEntry(msgspec.Struct, frozen=True):
         if hops & _HAS_FAILED:
             hops ^= _HAS_FAILED
             failed, _, path = path.partition(KEY_END)
+        others = len(failed) - len(failed.rstrip(_OTHER_TRY))
         kind, origin = _KINDS[flags & 7], _ORIGINS[flags >> 4 & 7]
-        is_late = bool(flags & 128)
-        return cls(key, path.decode(), kind, depth, tries, hops, origin, bool(flags & 8), is_late, failed.decode())
+        has_head, is_late, name = bool(flags & 8), bool(flags & 128), failed[: len(failed) - others].decode()
+        return cls(key, path.decode(), kind, depth, tries, hops, origin, has_head, is_late, name, others)
+
+    def of_other_kind(self) -> "QueueEntry":
+        """Return the entry as the other tries have it."""
+        return msgspec.structs.replace(self, tries=self.other_tries, other_tries=self.tries)
 
     @property
     def order(self) -> bytes:

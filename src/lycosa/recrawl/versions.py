@@ -308,7 +308,7 @@ def _record(collection: CollectionStore, place: WarcLocation) -> WarcRecord | No
 def _message(record: WarcRecord, cap_bytes: int = BODY_CAP_BYTES) -> tuple[bytes, bytes]:
     head, body = record.http()
     if coding := headers_of(head).get("content-encoding", ""):
-        body = decode_body(body, coding, cap_bytes=cap_bytes, ends_bombs=False).body
+        body = decode_body(body, coding, cap_bytes=cap_bytes).body
     return head, body
 
 
@@ -414,7 +414,7 @@ class StoredDocuments:
         self._last_id = place.pack(), record_id
         fields = headers_of(head)
         if coding := fields.get("content-encoding", ""):
-            body = decode_body(body, coding, cap_bytes=BODY_CAP_BYTES, ends_bombs=False).body
+            body = decode_body(body, coding, cap_bytes=BODY_CAP_BYTES).body
         return fields, body
 
     def record_id(self, row: PageRow) -> str:

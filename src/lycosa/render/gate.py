@@ -108,8 +108,7 @@ class SubresourceGate(FetchObserver, FrontierHook):
         head, body = record.http()
         headers = parse_fields(head)
         if coding := headers.get("content-encoding", ""):
-            most = self._shard.reader.max_decoded_bytes
-            body = decode_body(body, coding, cap_bytes=most, ends_bombs=False).body
+            body = decode_body(body, coding, cap_bytes=self._shard.reader.max_decoded_bytes).body
         return Subresource(row.status, headers, body)
 
     # what comes

@@ -70,8 +70,7 @@ def stored_message(folders: Sequence[Path], place: bytes) -> StoredMessage | Non
         from lycosa.fetch import decode_body
         from lycosa.recrawl import BODY_CAP_BYTES  # lazy: likewise
 
-        body = decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES, ends_bombs=False).body
-        return StoredMessage(stored.head, body)
+        return StoredMessage(stored.head, decode_body(stored.body, coding, cap_bytes=BODY_CAP_BYTES).body)
     return stored
 
 

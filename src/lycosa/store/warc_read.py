@@ -135,8 +135,9 @@ _NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
 # window are looked at again, since a beginning may stand on both sides of the cut.
 _MEMBER_START, _RECORD_START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), re.compile(rb"WARC/[01]\.\d\r?\n")
 _START_BYTES = 12
-# Where another record begins in what should be a header: no line of one is without a colon.
-_ANOTHER_RECORD = re.compile(rb"\n[^:\n]*WARC/[01]\.\d\r?\n")
+# Where another record begins in what should be a header: no line of one is without a colon, but one that continues
+# the line before it, which begins with white space.
+_ANOTHER_RECORD = re.compile(rb"\n(?![ \t])[^:\n]*WARC/[01]\.\d\r?\n")
 _TRIAL_BYTES = 1 << 10  # of what looks like a member are unpacked to see whether a record begins in it
 _TRIALS_MOST = 100_000  # in a file: one that is made to look like members everywhere costs seconds, not hours
 _VAIN_BYTES_MOST = 4 << 20  # and as many as the file has are looked at as headers that are none, likewise
