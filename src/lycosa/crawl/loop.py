@@ -14,8 +14,7 @@ from functools import partial
 
 from lycosa.crawl.assembly import LoopParts
 from lycosa.crawl.committer import COMMIT_AGAIN_S
-from lycosa.crawl.intake import Intake
-from lycosa.crawl.other_shards import accept_urls, move_hosts
+from lycosa.crawl.intake import Intake, accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.reader_threads import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
