@@ -23,13 +23,12 @@ from lycosa.notebook import html_table
 from lycosa.records import Family
 from lycosa.search.compile import Weights
 from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired
-from lycosa.search.facets import Facets
 from lycosa.search.folding import PageSource
 from lycosa.search.index import IndexReader
 from lycosa.search.making import Progress, may_write
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
 from lycosa.search.query import AllOf, Term, parse_query, pasted_url, terms
-from lycosa.search.retrieval import Hit, Hits, RankLookup, retrieve
+from lycosa.search.retrieval import Facets, Hit, Hits, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
