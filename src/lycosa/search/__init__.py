@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from lycosa.search.documents import is_searchable
     from lycosa.search.follower import IndexFollower
     from lycosa.search.making import MadeIndex, is_index_behind, make_index, unread_words, update_index
-    from lycosa.search.matching import QueryMatcher
     from lycosa.search.past import delete_index, delete_past_indexes, end_of_date, past_time, row_as_of
     from lycosa.search.query import QueryError, parse_query
     from lycosa.search.retrieval import MOST_SHOWN, Facets, FacetValue
     from lycosa.search.snippet import Snippet, highlighted
-    from lycosa.search.view import SearchResult, SearchResults, SearchView
+    from lycosa.search.view import QueryMatcher, SearchResult, SearchResults, SearchView
     from lycosa.search.workers import reading_archive, serve, stored_message
 
 # Module → names. Each is imported when it is first used: a crawl starts its follower without tantivy.
@@ -30,12 +29,11 @@ __getattr__ = open_lazily(
         "documents": "is_searchable",
         "follower": "IndexFollower",
         "making": "MadeIndex is_index_behind make_index unread_words update_index",
-        "matching": "QueryMatcher",
         "past": "delete_index delete_past_indexes end_of_date past_time row_as_of",
         "query": "QueryError parse_query",
         "retrieval": "MOST_SHOWN FacetValue Facets",
         "snippet": "Snippet highlighted",
-        "view": "SearchResult SearchResults SearchView",
+        "view": "QueryMatcher SearchResult SearchResults SearchView",
         "workers": "reading_archive serve stored_message",
     },
 )
