@@ -11,7 +11,6 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.search.compile import BM25_ALONE, Weights
-    from lycosa.search.documents import is_searchable
     from lycosa.search.follower import IndexFollower
     from lycosa.search.making import MadeIndex, is_index_behind, make_index, unread_words, update_index
     from lycosa.search.past import delete_index, delete_past_indexes, end_of_date, past_time, row_as_of
@@ -26,7 +25,6 @@ __getattr__ = open_lazily(
     __name__,
     {
         "compile": "BM25_ALONE Weights",
-        "documents": "is_searchable",
         "follower": "IndexFollower",
         "making": "MadeIndex is_index_behind make_index unread_words update_index",
         "past": "delete_index delete_past_indexes end_of_date past_time row_as_of",
@@ -42,7 +40,7 @@ __getattr__ = open_lazily(
 __all__ = [
     "BM25_ALONE", "MOST_SHOWN", "FacetValue", "Facets", "IndexFollower", "MadeIndex", "QueryError",
     "QueryMatcher", "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index",
-    "delete_past_indexes", "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index",
+    "delete_past_indexes", "end_of_date", "highlighted", "is_index_behind", "make_index",
     "parse_query", "past_time", "reading_archive", "row_as_of", "serve", "stored_message", "unread_words",
     "update_index",
 ]  # fmt: skip
