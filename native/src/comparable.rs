@@ -1,5 +1,5 @@
 //! The text by which pages are compared, and its SimHash: that of the main element, else of the body, without
-//! navigation and without the text of links. The twins are `lycosa.web.comparable` and `lycosa.web.similarity`.
+//! navigation and without the text of links. The twin is `lycosa.web.similarity`.
 
 use crate::scan::{value_of, values, Attribute, StartTag};
 use crate::tags::*;

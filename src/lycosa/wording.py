@@ -1,11 +1,13 @@
 """How numbers, sizes and times are written for people: alike on terminals, on pages and in sentences, in ASCII.
 
-Files for machines and JSON get the numbers themselves.
+Files for machines and JSON get the numbers themselves. Cells of CSV files that come from the web are written so that no
+spreadsheet takes them for a formula.
 """
 
 import time
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
+_FORMULA_STARTS = frozenset("=+-@\t\r\n|%＝＋－＠")  # and of commands; the full-width spellings, too
 
 
 def counted(number: int, thing: str) -> str:
@@ -47,3 +49,11 @@ def clock(unix_s: float, *, now_unix: float) -> str:
     """The time of day where the user is, `14:05:00`; on another day than today with its date."""
     then, today = time.localtime(unix_s), time.localtime(now_unix)
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+def safe_cell(value: str) -> str:
+    """The text with an apostrophe before it where a spreadsheet would take it for a formula, and without NUL."""
+    if not value:
+        return value
+    text = value.replace("\0", "") if "\0" in value else value
+    return f"'{text}" if text[:1] in _FORMULA_STARTS or text.lstrip(" ")[:1] in _FORMULA_STARTS else text

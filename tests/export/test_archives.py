@@ -247,7 +247,7 @@ def test_wacz_of_some_pages_can_be_imported_again(versioned: Path, tmp_path: Pat
 
 
 def test_wacz_index_of_many_pages_is_in_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.export.sorting.RUN_BYTES", 5_000)
+    monkeypatch.setattr("lycosa.export.cdxj.RUN_BYTES", 5_000)
     monkeypatch.setattr("lycosa.export.wacz.LINES_PER_MEMBER", 10)
     records = [record("response", f"{SITE}{n}", answer(page(f"Page {n}"))) for n in range(95)]
     import_archives([write(tmp_path / "a.warc.gz", *records)], tmp_path / "c")

@@ -14,7 +14,6 @@ from lycosa.inspect import (
     KnownUrlFilter,
     explain_url,
     open_to_read,
-    safe_cell,
     stats_of,
     url_batches,
 )
@@ -25,6 +24,7 @@ from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from lycosa.store.page_rows import PageRow, pack_row
 from lycosa.store.state import Batch
 from lycosa.web.url import url_key
+from lycosa.wording import safe_cell
 from tests.crawl.memory_crawl import crawl, front
 from tests.inspect.listing import list_urls
 

@@ -25,7 +25,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow answers are waited for, however busy the machine is."""
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 60.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from lycosa.errors import SettingsError
-from lycosa.serve.kept import SlowAnswers
+from lycosa.serve.source import SlowAnswers
 
 
 def test_whoever_asks_for_a_slow_answer_is_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,19 +16,19 @@ def test_whoever_asks_for_a_slow_answer_is_not_kept_waiting(monkeypatch: pytest.
         made.append(1)
         return 7
 
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 0.0)
     assert answers.ask("ranks", make) is None
     assert answers.ask("ranks", make) is None
     may_end.set()
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 60.0)
     assert answers.ask("ranks", make) == 7
     assert made == [1]
     assert answers.ask("ranks", lambda: 8, anew=True) == 8
 
 
 def test_former_answer_stands_while_the_next_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.serve.kept.SLOW_FOR_S", -1.0)
-    monkeypatch.setattr("lycosa.serve.kept.KEPT_TIMES", 0.0)
+    monkeypatch.setattr("lycosa.serve.source.SLOW_FOR_S", -1.0)
+    monkeypatch.setattr("lycosa.serve.source.KEPT_TIMES", 0.0)
     answers, may_end = SlowAnswers(), threading.Event()
 
     def make() -> int:
@@ -36,10 +36,10 @@ def test_former_answer_stands_while_the_next_is_made(monkeypatch: pytest.MonkeyP
         return 8
 
     assert answers.ask("ranks", lambda: 7) == 7
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 0.0)
     assert answers.ask("ranks", make) == 7
     may_end.set()
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 60.0)
     assert answers.ask("ranks", make) == 8
 
 

@@ -255,13 +255,13 @@ def test_search_waits_for_an_index_that_is_being_made(
         update_index(path)
 
     monkeypatch.setattr("lycosa.serve.source.update_index", update)
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 0.01)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 0.01)
     assert searcher.get("/api/v1/search?q=the").facts is None
     waiting = searcher.get("/search?q=the").text
     assert "The index is being made" in waiting
     assert 'http-equiv="refresh"' in waiting
     may_end.set()
-    monkeypatch.setattr("lycosa.serve.kept.PATIENCE_S", 60.0)
+    monkeypatch.setattr("lycosa.serve.source.PATIENCE_S", 60.0)
     assert searcher.get("/api/v1/search?q=the").facts["total"] > 0
     past = searcher.get("/api/v1/search?q=the&as_of=2100-01-01").facts
     assert past["total"] == searcher.get("/api/v1/search?q=the").facts["total"]

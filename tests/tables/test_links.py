@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lycosa import Crawl
+from lycosa.frontier import RequestKind
 from lycosa.frontier.rankings import PValue, Rank
 from lycosa.frontier.rows import unpack_host
 from lycosa.inspect import open_to_read
@@ -237,6 +238,31 @@ def asked_with(
         return web.asked
 
     return run_virtual(main())
+
+
+@pytest.mark.parametrize(
+    ("settings", "may_ask"),
+    [
+        ({"delay_s": 0, "per_host": 2}, True),
+        ({"delay_s": 0, "per_host": 2, "tables": "off"}, False),
+        ({"delay_s": 0, "per_host": 1}, False),
+        ({"delay_s": 0.5, "per_host": 2}, False),
+        ({"delay_s": 0, "per_host": 2, "policy": "rank"}, False),
+        ({"delay_s": 0, "per_host": 2, "host_pages": ("127.0.0.1=9",)}, False),
+        ({"delay_s": 1.0, "per_host": 1, "tables": "always"}, True),
+    ],
+    ids=str,
+)
+def test_crawl_that_may_never_ask_for_a_table_does_without_the_feature(
+    tmp_path: Path, settings: dict[str, Any], may_ask: bool
+) -> None:
+    async def main() -> bool:
+        web = TableWeb(b"", b"", PAGE, 200, "")
+        parts: Any = {"downloader": web, "now": asyncio.get_running_loop().time}
+        async with Crawl("http://127.0.0.1:9/", into=tmp_path / "c", **parts, **settings) as crawl:
+            return RequestKind.TABLE in crawl.engine.features.handlers
+
+    assert run_virtual(main()) is may_ask
 
 
 def known_of(into: Path) -> int:

@@ -53,7 +53,6 @@ from lycosa.mapping import AddressGuard, CaresResolver, Resolver
 from lycosa.records import Request
 from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
-from lycosa.tables import LinkTables
 from lycosa.web import (
     Analyser,
     MediaKind,
@@ -107,15 +106,24 @@ def _follow_links_early(engine: Engine, parts: Parts) -> None:
     if parts.pipelines:
         return
     settings, features, downloader = engine.settings, engine.features, parts.downloader
-    if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
+    is_ranked = parts.policy.ranking is not None  # by the page that links to a URL, which has to be there first
+    is_watched = settings.eager and not is_ranked and reads_links_as_usual(parts.analysers)
+    if is_watched and isinstance(downloader, Watchable):
         features.observe(EarlyLinks(engine.shard, engine.pages.admission))
         downloader.watch(engine.on_arriving)
-    # The limit of pages of a host counts requests in flight, so a table request would use up a page.
-    has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
-    if settings.tables == "always" or (settings.tables == "auto" and not has_page_limit):
+    if settings.tables == "always" or (settings.tables == "auto" and not is_ranked and _may_ask_beside(settings)):
+        from lycosa.tables import LinkTables  # lazy: for crawls that may ask for tables
+
         tables = LinkTables(engine.shard, engine.pages)
         features.observe(tables)
         features.handle(RequestKind.TABLE, tables)
+
+
+def _may_ask_beside(settings: CrawlSettings) -> bool:
+    """May a table of links ever be asked for beside its document? Most crawls are too polite for it: it takes a second
+    slot of the host and no delay, where it would cost a page, as it would use up one of a limit."""
+    has_page_limit = settings.pages_per_host is not None or bool(settings.host_pages)
+    return settings.per_host > 1 and not settings.delay_s and not has_page_limit
 
 
 def _log_requests(engine: Engine) -> None:

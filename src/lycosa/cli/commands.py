@@ -31,7 +31,7 @@ COMMANDS = {
         "crawl": ("crawl", "Crawl from URLs into a folder, or continue a crawl."),
         "recrawl": ("crawl", "Revisit the pages that are due and keep what has changed."),
         "add": ("crawl", "Add URLs to a crawl, whether it is running or not."),
-        "steer": ("steer", "Pause, resume or stop a running crawl, or change its settings."),
+        "steer": ("crawl", "Pause, resume or stop a running crawl, or change its settings."),
         "import": ("importing", "Make a collection of WARC and WACZ files of others."),
         "demo": ("crawl", "Crawl a simulated web for some seconds, to see how it looks."),
     },

@@ -16,7 +16,8 @@ from lycosa.cli.options import CommandTable, Folder
 from lycosa.cli.wording import ProgressLine, count, counted, note, printable
 from lycosa.duplicates import DuplicatePage, Relation, duplicate_pages
 from lycosa.errors import SettingsError
-from lycosa.inspect import open_to_read, safe_cell
+from lycosa.inspect import open_to_read
+from lycosa.wording import safe_cell
 
 WRITTEN_AT_ONCE = 1_000
 _MARKS = {Relation.EXACT: "=", Relation.NEAR: "~"}

@@ -14,8 +14,9 @@ import typer
 from lycosa.cli.options import STANDARD_INPUT, CommandTable, Folder
 from lycosa.cli.wording import counted, note, printable
 from lycosa.errors import SettingsError
-from lycosa.inspect import open_to_read, safe_cell, tables_of
+from lycosa.inspect import open_to_read, tables_of
 from lycosa.store import CollectionStore
+from lycosa.wording import safe_cell
 
 if TYPE_CHECKING:
     from lycosa.inspect import SqlQuery

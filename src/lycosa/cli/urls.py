@@ -15,7 +15,8 @@ import typer
 from lycosa.cli.options import CommandTable, Folder, UrlPrefix
 from lycosa.cli.wording import note, printable
 from lycosa.errors import SettingsError
-from lycosa.inspect import KnownUrl, KnownUrlFilter, open_to_read, safe_cell, url_batches
+from lycosa.inspect import KnownUrl, KnownUrlFilter, open_to_read, url_batches
+from lycosa.wording import safe_cell
 
 TABLE = ("url", "state", "status", "type", "depth", "reason", "tries", "referrers")  # what its lines show
 TYPE_COLUMNS = 24

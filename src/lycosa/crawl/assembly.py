@@ -1,28 +1,42 @@
 """What the loop works with, made for one collection: the shard, the handlers of answers, the participants in commits.
 
-Everything is made once, before the crawl begins, each part after those that it uses. Features that can be off are added
-by `api.assembly`.
+Everything is made once, before the crawl begins, each part after those that it uses. `Features` takes those that can be
+off: `api.assembly` decides from the settings which there are, and one that is off is not registered and costs nothing.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
-from lycosa.crawl.committer import Committer
+from lycosa.crawl.committer import Committer, TextTaker
 from lycosa.crawl.documents import Copies, DocumentStore
 from lycosa.crawl.events import EventLog
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.intake import Inbox
-from lycosa.crawl.keeper import Archive, PageKeeper
+from lycosa.crawl.keeper import Archive, Listener, PageKeeper
 from lycosa.crawl.link_filter import LinkFilter
 from lycosa.crawl.pages import FailureHandler, HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import LimitChecker, ProgressReporter, Recrawl, effective_limits
 from lycosa.crawl.reader_threads import usual_threads
 from lycosa.crawl.reading import PageReader
-from lycosa.crawl.seams import BackgroundWork, Fetch, FrontierRows, Parts, RequestHandler, Shard, wall_clock
+from lycosa.crawl.seams import (
+    AnswerConverter,
+    BackgroundWork,
+    Fetch,
+    FetchObserver,
+    FrontierRows,
+    Parts,
+    RequestHandler,
+    RequestHook,
+    RunCompanion,
+    Shard,
+    UrlSource,
+    wall_clock,
+)
 from lycosa.crawl.stats import Counters, Totals, load_counts
 from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts
@@ -36,6 +50,65 @@ if TYPE_CHECKING:
     from lycosa.duplicates import KnownTexts
 
 
+class Features:
+    """Who handles which kind of request, and who else takes part in the crawl of one shard. Features are registered
+    before it begins, and the loop calls them by the protocols of `crawl.seams`."""
+
+    def __init__(
+        self, shard: Shard, pages: PageHandler, limits: LimitChecker, handlers: dict[RequestKind, RequestHandler]
+    ) -> None:
+        self._shard, self._pages, self._limits = shard, pages, limits
+        self.handlers = handlers
+        self.observers: list[FetchObserver] = []
+        self.sources: list[UrlSource] = []
+        self.companions: list[RunCompanion] = []
+        self.converter: AnswerConverter | None = None
+
+    def handle(self, kind: RequestKind, handler: RequestHandler) -> None:
+        """Register the handler of a kind of request, in place of the one before."""
+        self.handlers[kind] = handler
+
+    def wrap_handlers(self, wrap: Callable[[RequestHandler], RequestHandler]) -> None:
+        """Put something before the handlers of all kinds of requests that are registered."""
+        for kind, handler in self.handlers.items():
+            self.handlers[kind] = wrap(handler)
+
+    def observe(self, observer: FetchObserver) -> None:
+        """Register an observer of every fetch from now on."""
+        self.observers.append(observer)
+
+    def convert(self, converter: AnswerConverter) -> None:
+        """Register what turns answers into others before they are read."""
+        self.converter = self._limits.converter = converter
+
+    def prepare_requests(self, hook: RequestHook) -> None:
+        """Register a hook that has its say in every request from now on."""
+        self._pages.requests.hooks.append(hook)
+
+    def add_source(self, source: UrlSource) -> None:
+        """Register a source of URLs beside those that pages link to."""
+        self.sources.append(source)
+
+    def accompany(self, companion: RunCompanion) -> None:
+        """Register who works beside the loop for as long as it runs."""
+        self.companions.append(companion)
+
+    def leftovers(self) -> tuple[str, ...]:
+        """Sentences about what the companions have left to do; for when the crawl is over."""
+        return tuple(left for companion in self.companions if (left := companion.leftover()))
+
+    def listen(self, listener: Listener) -> None:
+        """Register a listener, called for every page once it is committed."""
+        self._pages.keeper.listeners.append(listener)
+        self._shard.reader.wants_main = True
+
+    def hand_texts(self, taker: TextTaker) -> None:
+        """Register who takes the main texts of pages, as far as they cost no second parse."""
+        self._pages.keeper.text_taker = taker
+        self._shard.reader.wants_main = True
+        self._shard.committer.join(taker)
+
+
 class LoopParts(NamedTuple):
     """What the loop works with. `in_flight` has the fetches under way by ticket, the oldest first; `threads` read pages
     beside the event loop; `is_endless`: pages become due again, so that the crawl does not end by itself."""
@@ -46,7 +119,7 @@ class LoopParts(NamedTuple):
     addresses: HostAddresses
     pages: PageHandler
     host_rules: HostRules
-    handlers: dict[RequestKind, RequestHandler]
+    features: Features
     traps: TrapGuard
     copies: Copies | None
     inbox: Inbox
@@ -99,6 +172,11 @@ def loop_parts(
     participants = copies, documents, shard.linker, mining, traps, ranked, FrontierRows(shard), reporter
     shard.committer.join(*(one for one in (*participants, given.other_shards, inbox) if one is not None))
     threads = usual_threads(is_alone=given.other_shards is None) if settings.threads is None else settings.threads
+    handlers: dict[RequestKind, RequestHandler] = {
+        RequestKind.PAGE: pages if head_reader is None else HeadLooks(shard, pages, head_reader),
+        RequestKind.ROBOTS: RobotsHandler(host_rules),
+        RequestKind.SITEMAP: SitemapHandler(host_rules, pages),
+    }
     return LoopParts(
         given=given,
         shard=shard,
@@ -106,11 +184,7 @@ def loop_parts(
         addresses=addresses,
         pages=pages,
         host_rules=host_rules,
-        handlers={
-            RequestKind.PAGE: pages if head_reader is None else HeadLooks(shard, pages, head_reader),
-            RequestKind.ROBOTS: RobotsHandler(host_rules),
-            RequestKind.SITEMAP: SitemapHandler(host_rules, pages),
-        },
+        features=Features(shard, pages, limits, handlers),
         traps=traps,
         copies=copies,
         inbox=inbox,

@@ -1,4 +1,4 @@
-"""The intake takes in the URLs that a user adds to a crawl, whether it is running or not.
+"""The intake takes in what comes to a shard from outside: URLs that a user adds, URLs and hosts of other shards.
 
 The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole, a URL a line,
 behind a tab the seconds between visits if it is to be watched (0: no longer). They are kept in the state:
@@ -8,6 +8,10 @@ behind a tab the seconds between visits if it is to be watched (0: no longer). T
 `lycosa add` writes there whether a crawl runs or not; `Intake` looks every second and at the start of a crawl. A file
 is removed only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless. The loop
 makes the `Intake` and calls it.
+
+Who owns what among the shards of a crawl, how it travels and who is alive is decided behind the port (`OtherShards`).
+`move_hosts` takes hosts out of a shard and into it between two commits, with nothing in flight at the hosts that leave;
+each known URL stays counted once over all shards, and a host that came waits one full delay.
 """
 
 import asyncio
@@ -15,23 +19,27 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.requeue import requeue_failed
+from lycosa.crawl.requeue import requeue_failed, write_via
 from lycosa.crawl.seams import Shard, UrlSource
 from lycosa.errors import SettingsError, StoreError
 from lycosa.files import replace_file
-from lycosa.frontier import Origin
+from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, unpack_host
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import Batch, Forgotten, State
-from lycosa.web import Url, parse_url, url_key
+from lycosa.store import Batch, Forgotten, State, activate_arrived_hosts, bucket_hosts, delete_bucket
+from lycosa.web import Url, parse_url, split_url, url_key
+
+if TYPE_CHECKING:
+    from lycosa.learning import TrapGuard
 
 INBOX_FOLDER = "inbox"
 MAX_FILES = 100  # taken at a time
@@ -195,3 +203,57 @@ class Intake:
             if committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
         return has_taken
+
+
+def accept_urls(shard: Shard, traps: "TrapGuard", crossings: Sequence[ForwardedUrl]) -> None:
+    """Takes in URLs that other shards found, as if they had been found here."""
+    frontier, now = shard.frontier, shard.now()
+    is_ranked = frontier.policy.ranking is not None
+    groups: dict[tuple[int, int, int, int, str], list[ForwardedUrl]] = defaultdict(list)
+    for one in crossings:
+        if not one.is_evidence_only:
+            groups[one.depth, one.kind, one.hops, one.origin, one.source].append(one)
+    for (depth, kind, hops, origin, source), some in groups.items():
+        urls = [split_url(one.href) for one in some]
+        if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.SEED, Origin.REDIRECT):
+            shard.link_filter.widen(urls)  # asked for by the user, or where that leads
+            if origin == Origin.SEED:
+                requeue_failed(shard, urls)
+        new = frontier.admit(
+            urls,
+            depth=depth,
+            kind=RequestKind(kind),
+            hops=hops,
+            now=now,
+            origin=Origin(origin),
+            credits=[one.credit for one in some] if is_ranked else None,
+            source=source,
+            now_unix=shard.now_unix(),
+        )
+        if kind == RequestKind.REQUISITE:
+            write_via(shard.committer.batch, new, source)
+        elif source and new:
+            traps.count_links(source, new)
+    vouches = {one.href: one.credit for one in crossings if one.is_evidence_only}
+    frontier.add_evidence(vouches, now)
+
+
+def move_hosts(
+    shard: Shard,
+    traps: "TrapGuard",
+    *,
+    leaving_buckets: Collection[bytes],
+    arriving_hosts: Sequence[tuple[bytes, bytes]],
+) -> Batch:
+    """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. What is remembered of rows may
+    be wrong then, and is forgotten."""
+    batch, leaving = Batch(), list[tuple[bytes, HostRow]]()
+    for bucket in leaving_buckets:
+        leaving += [(key, unpack_host(packed)) for key, packed in bucket_hosts(shard.collection.state, bucket)]
+        delete_bucket(batch, bucket)
+    activate_arrived_hosts(batch, arriving_hosts)
+    traps.forget()
+    shard.linker.feed.forget()
+    arriving = [unpack_host(packed) for _, packed in arriving_hosts]
+    shard.frontier.move_hosts(leaving, arriving, now=shard.now(), now_unix=shard.now_unix())
+    return batch

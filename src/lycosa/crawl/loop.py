@@ -14,9 +14,7 @@ from functools import partial
 
 from lycosa.crawl.assembly import LoopParts
 from lycosa.crawl.committer import COMMIT_AGAIN_S
-from lycosa.crawl.features import Features
-from lycosa.crawl.intake import Intake
-from lycosa.crawl.other_shards import accept_urls, move_hosts
+from lycosa.crawl.intake import Intake, accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.reader_threads import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
@@ -157,9 +155,9 @@ class Engine:
         self.committer, self._background = parts.shard.committer, parts.shard.background
         self.now, self.now_unix, self._loop = parts.shard.now, parts.shard.now_unix, asyncio.get_running_loop()
         self.pages, self.host_rules, self.limits = parts.pages, parts.host_rules, parts.limits
-        self.features = Features(self.shard, parts.pages, parts.limits, parts.handlers)
-        self._handlers, self._observers = self.features.handlers, self.features.observers
-        self._sources, self._companions = self.features.sources, self.features.companions
+        self.features = parts.features
+        self._handlers, self._observers = parts.features.handlers, parts.features.observers
+        self._sources, self._companions = parts.features.sources, parts.features.companions
         self._addresses, self._other_shards, self._copies = parts.addresses, parts.given.other_shards, parts.copies
         self._traps, self._in_flight, self._reporter = parts.traps, parts.in_flight, parts.reporter
         self.orders = OrderTaker(self.shard, parts.reporter, self)

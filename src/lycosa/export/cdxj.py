@@ -6,6 +6,7 @@ The lines are made from the rows of pages, without reading a record, but for cop
 is `warc/revisit`. An export of everything has all versions of every page; the file names are those of `DIR/warc`.
 """
 
+import heapq
 from base64 import b32encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,7 @@ import msgspec
 
 from lycosa.export.format import ExportFormat, ExportSource
 from lycosa.export.members import ArchiveMembers
-from lycosa.export.output import Output
-from lycosa.export.sorting import SortedLines
+from lycosa.export.output import Output, reported
 from lycosa.inspect import StoredPage
 from lycosa.records import Family
 from lycosa.recrawl import split_change_key, unpack_change, version_row
@@ -23,6 +23,7 @@ from lycosa.store import CollectionStore, PageRow, WarcLocation, page_at, warc_p
 from lycosa.web import format_capture_time, surt_key, url_from_key
 
 REVISIT = "warc/revisit"
+RUN_BYTES = 32 << 20  # of lines that are sorted in memory; with what Python adds, some 100 MB
 
 
 class CdxLine(msgspec.Struct):
@@ -105,3 +106,39 @@ def version_lines(collection: CollectionStore, lines: CdxLines) -> Iterator[byte
             continue
         if line := lines.of(url_from_key(key), version_row(at_s, change), is_copy=True):
             yield line
+
+
+class SortedLines:
+    """Takes more lines than memory holds, in any order, and gives them back sorted bytewise, each once: in runs on
+    disk, which are merged. Each ends with a newline."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch, self._lines, self._size = scratch, list[bytes](), 0
+        self._runs: list[Path] = []
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= RUN_BYTES:
+            self._write_run()
+
+    def _write_run(self) -> None:
+        path = self._scratch / f"sorted-{len(self._runs)}"
+        with reported(path), path.open("wb") as file:
+            file.writelines(sorted(self._lines))
+        self._runs.append(path)
+        self._lines, self._size = [], 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._lines.sort()
+        files = [path.open("rb", buffering=max(1 << 16, (16 << 20) // (len(self._runs) + 1))) for path in self._runs]
+        try:
+            last = b""
+            for line in heapq.merge(*files, self._lines) if files else self._lines:
+                if line != last:
+                    yield line
+                last = line
+        finally:
+            for file, path in zip(files, self._runs, strict=True):
+                file.close()
+                path.unlink()

@@ -2,7 +2,7 @@
 content. Several values of a field stand below each other in one cell.
 
 As RFC 4180 has it: UTF-8, lines end with CR LF, cells with commas, quotes or newlines are quoted. A cell that a
-spreadsheet would take for a formula gets an apostrophe in front (`inspect.safe_cell`). NUL and lone surrogates become
+spreadsheet would take for a formula gets an apostrophe in front (`wording.safe_cell`). NUL and lone surrogates become
 U+FFFD.
 """
 
@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from lycosa.export.format import ExportFormat, ExportSource
 from lycosa.export.jsonl import clean_text, content_of
 from lycosa.export.output import Output
-from lycosa.inspect import StoredPage, safe_cell
+from lycosa.inspect import StoredPage
 from lycosa.web import FieldValue
+from lycosa.wording import safe_cell
 
 COLUMNS = (
     "url", "status", "fetched", "content_type", "title", "language", "depth", "bytes", "duplicate_of", "preferences",

@@ -25,11 +25,10 @@ import msgspec
 from isal import isal_zlib
 
 from lycosa.errors import SettingsError, StoreError
-from lycosa.export.cdxj import CdxLines, about_record, cdx_line, mime_of, version_lines
+from lycosa.export.cdxj import CdxLines, SortedLines, about_record, cdx_line, mime_of, version_lines
 from lycosa.export.format import ExportFormat, ExportSource, Shape
 from lycosa.export.members import ArchiveMembers
 from lycosa.export.output import Output, reported
-from lycosa.export.sorting import SortedLines
 from lycosa.export.warc import info_record
 from lycosa.inspect import StoredPage
 from lycosa.store import JoinedCollection, WarcLocation, committed_lengths, released_files, warc_path

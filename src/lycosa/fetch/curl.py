@@ -178,6 +178,8 @@ class MultiDriver:
 TICK_S = 0.1
 # Handles kept for further requests, about 6 KB each.
 SPARE_HANDLES = 1024
+# Connections kept for further requests, where there are descriptors for twice as many.
+IDLE_CONNECTIONS = 4096
 # Descriptors left for the state, the archive, DNS and the dashboard.
 OTHER_DESCRIPTORS = 512
 # Larger pieces than libcurl's usual 16 KB mean fewer callbacks for large bodies. Where bandwidth is shared out, a piece
@@ -199,7 +201,6 @@ class CurlDownloader:
         verify_tls: bool = True,
         ca_file: str = "",
         use_http2: bool = False,
-        idle_connections: int = 4096,
     ) -> None:
         limits = limits or TransferLimits()
         self._loop = asyncio.get_running_loop()
@@ -216,7 +217,7 @@ class CurlDownloader:
         )
         connections = max(raise_descriptor_limit() - OTHER_DESCRIPTORS, 64)
         self._driver = MultiDriver(
-            self._on_ended, connections=connections, idle=min(idle_connections, connections // 2)
+            self._on_ended, connections=connections, idle=min(IDLE_CONNECTIONS, connections // 2)
         )
         self._active: dict[pycurl.Curl, Transfer] = {}
         self._spare: list[Transfer] = []

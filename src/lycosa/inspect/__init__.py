@@ -10,7 +10,6 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.inspect.arrow import arrow_reader
-    from lycosa.inspect.cells import safe_cell
     from lycosa.inspect.changes import (
         ChangeFilter,
         ChangeView,
@@ -59,7 +58,6 @@ __getattr__ = open_lazily(
     __name__,
     {
         "arrow": "arrow_reader",
-        "cells": "safe_cell",
         "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView change_time freshness knows_host "
         "list_changes page_history url_view",
         "host_table": "NAME_COLUMNS HostColumn HostMoment HostTable HostTimeline HostView KnownRobots host_named "
@@ -81,7 +79,7 @@ __all__ = [
     "PageHistory", "SqlQuery", "StoredPage", "StoredPages", "TypeFilter", "UrlListing", "UrlView", "arrow_reader",
     "asked_url", "change_time", "explain_url", "freshness", "host_named", "host_retries", "host_timeline", "host_views",
     "hosts", "key_prefixes", "known_before", "known_urls", "knows_host", "latest_events", "list_changes",
-    "list_urls_after", "open_to_read", "page_history", "page_of", "read_type", "robots_named", "safe_cell",
+    "list_urls_after", "open_to_read", "page_history", "page_of", "read_type", "robots_named",
     "samples_of", "settings_of", "size_words", "stats_of", "table_named", "tables_of", "url_batches", "url_tree",
     "url_view",
 ]  # fmt: skip

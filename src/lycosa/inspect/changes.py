@@ -370,9 +370,9 @@ def _difference(
     return (rows[old - 1][0], rows[new - 1][0]), diff_versions(versions[0], versions[1])
 
 
-def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Iterator[HostFreshness]:
+def freshness(collection: CollectionStore) -> Iterator[HostFreshness]:
     """The freshness of every host that has pages to revisit."""
-    now = time.time() if now_s is None else now_s
+    now = time.time()
     host, rows = b"", list[tuple[VisitRow, bool]]()
     for key, packed in collection.state.walk(Family.VISIT):
         here = host_key_of(key)

@@ -41,17 +41,25 @@ _decode = msgspec.msgpack.Decoder(HostProfileRow).decode
 
 
 class HostProfile:
-    """All that is learned of one host."""
+    """All that is learned of one host. The miner is made when it is first asked for: most crawls guess no series."""
 
-    __slots__ = ("budgets", "miner", "parameters")
+    __slots__ = ("_miner", "_miner_row", "budgets", "parameters")
 
     def __init__(self, row: HostProfileRow | None = None) -> None:
-        self.miner = Miner(row.miner if row else None)
+        self._miner: Miner | None = None
+        self._miner_row = row.miner if row else MinerRow()
         self.budgets = PatternBudgets(row.budgets if row else None)
         self.parameters = QueryParameters(row.parameters if row else None)
 
+    @property
+    def miner(self) -> Miner:
+        if self._miner is None:
+            self._miner = Miner(self._miner_row)
+        return self._miner
+
     def pack(self) -> bytes:
-        return _encode(HostProfileRow(self.miner.pack(), self.budgets.pack(), self.parameters.pack()))
+        miner = self._miner_row if self._miner is None else self._miner.pack()
+        return _encode(HostProfileRow(miner, self.budgets.pack(), self.parameters.pack()))
 
 
 class HostProfiles:

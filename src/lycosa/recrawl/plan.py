@@ -249,10 +249,11 @@ def _is_too_far(visit: VisitRow, now: float) -> bool:
 
 
 class ChangeHints:
-    """Reads the dates in sitemaps and feeds. `is_off`: everything is visited anyway."""
+    """Reads the dates in sitemaps and feeds."""
 
-    def __init__(self, shard: Shard, *, is_off: bool = False) -> None:
-        self._shard, self._state, self.is_off = shard, shard.collection.state, is_off
+    def __init__(self, shard: Shard) -> None:
+        self._shard, self._state = shard, shard.collection.state
+        self.is_off = False  # where everything is visited anyway
 
     def read_dates(self, host: Host, entries: Sequence[SitemapEntry]) -> Steps[int]:
         """Takes the dates of a sitemap or a feed of `host`; returns how many pages are visited sooner for it."""

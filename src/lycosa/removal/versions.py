@@ -71,10 +71,9 @@ def prune_versions(collection: CollectionStore, limits: VersionLimits, *, now_s:
     return done
 
 
-def count_old_versions(collection: CollectionStore, limits: VersionLimits, *, now_s: float | None = None) -> int:
+def count_old_versions(collection: CollectionStore, limits: VersionLimits) -> int:
     """The number of versions that are over the limits."""
-    now = time.time() if now_s is None else now_s
-    return sum(row.change.is_version for row in _old_rows(collection, limits, now))
+    return sum(row.change.is_version for row in _old_rows(collection, limits, time.time()))
 
 
 def _some(rows: Iterator[_OldRow]) -> list[_OldRow]:

@@ -13,11 +13,11 @@ import msgspec
 
 from lycosa.errors import SettingsError, storage_errors
 from lycosa.files import replacing
-from lycosa.inspect import safe_cell
 from lycosa.report.compare import ReportComparison
 from lycosa.report.making import FindingRow, SiteReport
 from lycosa.report.page import html_pieces
 from lycosa.web import format_timestamp
+from lycosa.wording import safe_cell
 
 FOLDER_FILES = ("report.html", "findings.csv", "report.json")
 COLUMNS = ("finding", "severity", "page", "target", "words", "detail")

@@ -4,7 +4,7 @@
         found = view.search('solar "heat pump" site:example.org', most=10)
 
 A view stays open for many questions and sees what came meanwhile after `refresh`. Titles, dates and URLs come from the
-state, snippets from the archive.
+state, snippets from the archive. `QueryMatcher` answers by the same index for whoever goes through all pages.
 """
 
 import contextlib
@@ -15,21 +15,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
-from tantivy import Query
+from tantivy import Occur, Query
 
 from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
 from lycosa.notebook import html_table
 from lycosa.records import Family
-from lycosa.search.compile import Weights
-from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired
-from lycosa.search.facets import Facets
+from lycosa.search.compile import Compiler, Weights
+from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired, schema
 from lycosa.search.folding import PageSource
 from lycosa.search.index import IndexReader
-from lycosa.search.making import Progress, may_write
+from lycosa.search.making import Progress, may_write, update_index
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
-from lycosa.search.query import AllOf, Term, parse_query, pasted_url, terms
-from lycosa.search.retrieval import Hit, Hits, RankLookup, retrieve
+from lycosa.search.query import AllOf, Filter, Term, parse_query, pasted_url, terms
+from lycosa.search.retrieval import Facets, Hit, Hits, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
@@ -344,6 +343,49 @@ class SearchView:
 
     def _read(self, url: str, row: PageRow) -> Readable:
         return next(self._texts.of([IndexMember(row.file_num, url, row)])) or Readable()
+
+
+class QueryMatcher:
+    """Which of some pages a query finds, all of them and in no order: for whoever goes through a whole collection, as
+    exports do. The index of the collection at `path` is brought up to date first. Close it.
+
+    A page is found by its own words or by the anchor texts of links to it, as in a search; a copy is found where the
+    document is that it is a copy of. Pages are asked about by the thousand, so that nothing grows with the number of
+    matches."""
+
+    def __init__(self, path: Path, query: str) -> None:
+        self._tree = parse_query(query)
+        update_index(path)
+        self._view = SearchView(path)
+        self._reader = self._view.reader
+        wanted = [str(part.value) for part in self._tree.parts if isinstance(part, Filter) and part.kind == "lang"]
+        self._compiler = Compiler(self._reader, Weights(), wanted)
+        self._own = self._compiler.pages(self._tree)
+        self._called = self._compiler.anchors(self._tree) if terms(self._tree) else None
+
+    def __repr__(self) -> str:
+        return f"<QueryMatcher {self._view!r}>"
+
+    def close(self) -> None:
+        self._view.close()
+
+    def found(self, rows: Sequence[PageRow]) -> list[bool]:
+        """For each row whether the query finds its page."""
+        clusters = [IndexMember(row.file_num, "", row).cluster for row in rows]
+        matched = set(self._matching(self._own, "cluster", clusters))
+        by_name = self._matching(self._called, "name", [row.file_num for row in rows])
+        if by_name:  # filters and exclusions hold for them, too
+            chosen = self._compiler.these(self._tree, by_name)
+            matched.update(self._reader.matching(chosen, "cluster", 2 * len(by_name)))
+        return [cluster in matched for cluster in clusters]
+
+    def _matching(self, query: Query | None, key: str, numbers: Sequence[int]) -> list[int]:
+        """Those of some numbers `key` that documents have which the query finds."""
+        if query is None or not numbers:
+            return []
+        chosen = Query.const_score_query(Query.term_set_query(schema(), key, list(numbers)), 0.0)
+        both = Query.boolean_query([(Occur.Must, chosen), (Occur.Must, query)])
+        return self._reader.matching(both, key, 2 * len(numbers))
 
 
 def _rank_lookup(path: Path) -> RankLookup:

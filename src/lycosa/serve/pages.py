@@ -8,21 +8,21 @@ import re
 import time
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from urllib.parse import urlencode
 
 import msgspec
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from lycosa.errors import SettingsError
+from lycosa.errors import LycosaError, NoPage, SettingsError
 from lycosa.inspect import NAME_COLUMNS, HostColumn, HostView, KnownUrlFilter, latest_events
 from lycosa.report import html_pieces, make_report, page_policy
 from lycosa.serve.access import copies_at
 from lycosa.serve.live import LATEST_EVENTS, status_facts
-from lycosa.serve.problems import add_problems, plain_text
 from lycosa.serve.source import CollectionSource
 from lycosa.serve.times import time_text
 from lycosa.serve.views import (
@@ -326,3 +326,41 @@ def changed_words(line: str) -> list[tuple[str, str]]:
         found.append(("gone", match[1]) if match[1] is not None else ("new", match[2]))
         end = match.end()
     return [part for part in (*found, ("", line[end:])) if part[1]]
+
+
+class MessagePage(Protocol):
+    """Renders a page that says one thing."""
+
+    def __call__(self, template: str, *, code: int, **values: Any) -> Response: ...
+
+
+def add_problems(app: FastAPI, render: MessagePage) -> None:
+    """Adds the answers to whatever goes wrong, in a sentence: as `{"detail": …}` to whoever asked the API, on a page to
+    others."""
+
+    def tell(request: Request, status: int, title: str, says: str, detail: object = None) -> Response:
+        if request.url.path.startswith("/api/"):
+            answer = msgspec.json.encode({"detail": detail or plain_text(says)})
+            return Response(answer, status, media_type="application/json")
+        return render("message.html", code=status, title=title, says=plain_text(says))
+
+    @app.exception_handler(404)
+    def missing(request: Request, _: Exception) -> Response:
+        return tell(request, 404, "There is no such page", f"{request.url.path} is not a page of this server.")
+
+    @app.exception_handler(RequestValidationError)
+    def refuse(request: Request, error: RequestValidationError) -> Response:
+        """Says what is wrong, without the input, which may hold anything."""
+        found = [{"loc": [plain_text(str(name)) for name in e["loc"]], "msg": e["msg"]} for e in error.errors()]
+        says = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in found)
+        return tell(request, 422, "This cannot be asked", says, found)
+
+    @app.exception_handler(LycosaError)
+    def explain(request: Request, error: LycosaError) -> Response:
+        status = 404 if isinstance(error, NoPage) else 400 if isinstance(error, SettingsError) else 503
+        return tell(request, status, "This cannot be shown", str(error))
+
+
+def plain_text(text: str) -> str:
+    """The text with its halves of characters, which UTF-8 cannot have, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -23,8 +23,7 @@ import dns.rrset
 
 from lycosa.errors import MissingExtra
 from lycosa.simweb.hostile import ROWS, HostileRow, hostile_row
-from lycosa.simweb.hostile_acts import DOMAIN
-from lycosa.simweb.hostile_documents import OUTSIDE
+from lycosa.simweb.hostile_acts import DOMAIN, OUTSIDE
 from lycosa.simweb.network import tcp_listener, udp_socket
 from lycosa.simweb.raw import RawConnection, page_bytes
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         parse_tol,
         parse_tvi,
         patch_document,
-        table_digest,
         table_url,
     )
     from lycosa.tables.links import IN_VAIN, LinkTables, TableSupport
@@ -33,7 +32,7 @@ __getattr__ = open_lazily(
     __name__,
     {
         "formats": "TABLE_MAX_BYTES TVI TableRefusal Tol Tvi has_xml_parts is_table_of parse_tol parse_tvi "
-        "patch_document table_digest table_url",
+        "patch_document table_url",
         "links": "IN_VAIN LinkTables TableSupport",
         "publisher": "AugmentOptions augment_site tables_of",
         "serving": "AsgiTables WsgiTables",
@@ -44,5 +43,5 @@ __getattr__ = open_lazily(
 __all__ = [
     "IN_VAIN", "TABLE_MAX_BYTES", "TVI", "AsgiTables", "AugmentOptions", "LinkTables", "TableRefusal",
     "TableSupport", "Tol", "Tvi", "WsgiTables", "augment_site", "has_xml_parts", "is_table_of", "parse_tol",
-    "parse_tvi", "patch_document", "table_digest", "table_url", "tables_of",
+    "parse_tvi", "patch_document", "table_url", "tables_of",
 ]  # fmt: skip

@@ -76,7 +76,6 @@ from lycosa.web.scope import (
     pattern_pieces,
 )
 from lycosa.web.sitemap import SitemapEntry, read_sitemap, read_sitemap_steps
-from lycosa.web.surt import surt_key
 from lycosa.web.url import (
     BUCKET_BYTES,
     CACHED_HOSTS,

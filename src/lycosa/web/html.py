@@ -28,7 +28,6 @@ from operator import itemgetter
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from lycosa.web.charset import to_utf8
-from lycosa.web.comparable import comparable_simhash
 from lycosa.web.document import VOLATILE_MARK, Document, Page, text_digest
 from lycosa.web.hazard import cut_if_unsafe
 from lycosa.web.links import (
@@ -47,6 +46,7 @@ from lycosa.web.links import (
 )
 from lycosa.web.markup import without_self_closed
 from lycosa.web.media import MediaKind
+from lycosa.web.similarity import comparable_simhash
 from lycosa.web.text import BETWEEN, codes_of, collapse
 
 # Elements whose text is not for reading.

@@ -366,9 +366,7 @@ class Topic:
         return predicted + read / (read + HEAD_DOUBT) * (judged - predicted)
 
 
-def head_pays(
-    expected: float, *, page_bytes: float | None, head_bytes: int = TOPIC_HEAD_BYTES, request_bytes: float = 1_000
-) -> bool:
+def head_pays(expected: float, *, page_bytes: float | None, request_bytes: float = 1_000) -> bool:
     """Whether it is cheaper to read a page's head first than the page. `page_bytes` is the host's mean page, if known.
 
     It is so in doubt only: a page that is likely on the topic is fetched whole, one that is hardly so is put off
@@ -378,7 +376,7 @@ def head_pays(
     if page_bytes is None or not DOUBTFUL_RELEVANCE[0] <= expected <= DOUBTFUL_RELEVANCE[1]:
         return False
     spared = (1 - expected) * (page_bytes + request_bytes)
-    return head_bytes + request_bytes < spared
+    return TOPIC_HEAD_BYTES + request_bytes < spared
 
 
 def _log_odds(share: float) -> float:

@@ -8,15 +8,26 @@ other word changes three shingles, which is more than five of a hundred there, s
 
 Packed: the bits and the mask of the unsure ones, eight bytes each. `simhash` is the twin of the kernel's. Pure. Called
 by the analysis of pages; `duplicates` looks them up.
+
+HTML pages are compared by the text of the main element, else of the body, without navigation and links
+(`comparable_simhash`). It is read in the same pass as the rest of a page, so that it costs a crawl next to nothing, and
+is rougher than the main text that people read (`readable`): only its words count. The text of links is left out because
+lists of other pages are what copies differ in. This is the specification of native/src/comparable.rs, which finds the
+same. Called by `html`, last.
 """
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from lycosa.web.kernel import native
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 LEAST_WORDS = 60
 NEAR_BITS = 3  # sure bits that near texts differ in at the most
@@ -29,6 +40,12 @@ _NOT_WIDE = bytes(range(0xE0))  # no character of theirs begins with one of thes
 _CONTROLS_AS_SPACES = bytes(max(byte, 0x20) for byte in range(256))
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads what the sum of three hashes has in its low bits
 _MOST_VOTES = 255  # that one byte counts
+_MAY_NAVIGATE = (
+    "nav,footer,[role=navigation],[role=contentinfo],[id^=nav],[class*=nav],[class*=breadcrumb],[class*=sidebar]"
+)
+_NAVIGATION = re.compile(r"(?:^|[- \t\n\f\r])nav|breadcrumb|sidebar")  # of a class; "canavan" is none
+_ROLES = frozenset(("navigation", "contentinfo"))
+_NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
 
 
 def simhash(text: str, *, least_words: int = LEAST_WORDS) -> bytes:
@@ -81,3 +98,27 @@ def simhash_distance(one: bytes, other: bytes) -> int:
     """How many bits two SimHashes differ in, without those that are unsure in either."""
     bits, unsure = int.from_bytes(one[:8]), int.from_bytes(one[8:])
     return ((bits ^ int.from_bytes(other[:8])) & ~(unsure | int.from_bytes(other[8:]))).bit_count()
+
+
+def comparable_simhash(tree: "LexborHTMLParser", *, main: "LexborNode | None", links: "Iterable[LexborNode]") -> bytes:
+    """The SimHash of the text of an HTML document's tree without hidden elements, of which links and navigation are
+    taken out; empty where it is too short. `main` is its main element, where there is exactly one."""
+    root = main or tree.body
+    if root is None:
+        return b""
+    navigation = filter(_is_navigation, root.css(_MAY_NAVIGATE))
+    for node in (*navigation, *links):
+        node.decompose(recursive=False)
+    return simhash(root.text(separator="\0"))
+
+
+def _is_navigation(node: "LexborNode") -> bool:
+    """Whether an element is navigation, or what stands on every page."""
+    if node.tag not in _NAMED:
+        return node.tag in ("nav", "footer")
+    attributes = node.attributes
+    return (
+        attributes.get("role") in _ROLES
+        or (attributes.get("id") or "").startswith("nav")
+        or _NAVIGATION.search(attributes.get("class") or "") is not None
+    )
