@@ -165,6 +165,25 @@ def test_reader_beside_writer_sees_fresh_rows_after_refresh(state: State) -> Non
         assert reader.get_many(Family.URL, [b"a", b"b", b"c"]) == [b"1", b"2", b"3"]
 
 
+def test_reader_gets_what_was_written_just_before_the_log_was_flushed(state: State, tmp_path: Path) -> None:
+    """A secondary instance that only catches up has the row of its last look before that of the table."""
+    written(state, {b"a": b"1"})
+    with State.open_reader(state.path) as reader:
+        written(state, {b"a": b"2"})
+        reader.refresh()
+        for value in (b"3", b"4"):
+            written(state, {b"a": value})
+            state.compact()
+            assert reader.refresh()
+            assert reader.get(Family.URL, b"a") == value
+            assert reader.scan(Family.URL, limit=9) == [(b"a", value)]
+        written(state, {b"a": b"5"})
+        state.close()
+        assert reader.refresh()
+        assert reader.get(Family.URL, b"a") == b"5"
+        assert not reader.refresh()
+
+
 def test_reader_opened_and_closed_leaves_no_file_behind(
     state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -136,9 +136,7 @@ class State:
         try:
             if not (self.path / _CURRENT).is_file() and not (self._may_make and _is_vacant(self.path)):
                 raise StoreError(f"{self.path} holds no state")  # the binding would make the folder, and an empty state
-            self._database = self._open_reader() if self.is_reader else self._open_writer()
-            self._families = {family: self._database.get_column_family(family) for family in Family}
-            self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
+            self._take(self._open_reader() if self.is_reader else self._open_writer())
             self._fit_cache()
             self._may_make = False
         except Exception as error:  # the binding raises bare Exceptions
@@ -146,6 +144,11 @@ class State:
             if isinstance(error, StoreError):
                 raise
             raise storage_error(error, path=self.path, doing="opening the state") from error
+
+    def _take(self, database: Rdict) -> None:
+        self._database = database
+        self._families = {family: database.get_column_family(family) for family in Family}
+        self._handles = {family: database.get_column_family_handle(family) for family in Family}
 
     def _open_writer(self) -> Rdict:
         try:
@@ -166,26 +169,27 @@ class State:
             try:
                 with self._stand_in():
                     database = self._rocksdb(AccessType.secondary(str(self._own)), accept_torn_log=True)
-                break
             except Exception:  # the binding raises bare Exceptions
                 if before == self._version() or is_last:  # not for a file that the writer just replaced
                     raise
-        self._catch_up(database)
-        return database
-
-    def _catch_up(self, database: Rdict) -> None:
-        """Reads until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
-        for _ in _tries():
-            before, self._seen = self._version(), self._written()
-            try:
-                with self._stand_in():
-                    database.try_catch_up_with_primary()
-            except Exception:
-                if before == self._version():
-                    raise
-            if before == self._version():
-                return
+                continue
+            if self._catch_up(database, before):
+                return database
+            database.close()
         raise StoreError(f"the state {self.path} changes faster than it can be read: try again")
+
+    def _catch_up(self, database: Rdict, opened: tuple[str, int]) -> bool:
+        """Reads what was logged since it was opened at this version. False: the logs were flushed meanwhile. What was
+        written to one since the last look stands in a table alone then, and what a secondary remembers of the log hides
+        it from `get`: it has to be opened anew."""
+        self._seen = self._written()
+        try:
+            with self._stand_in():
+                database.try_catch_up_with_primary()
+        except Exception:
+            if opened == self._version():
+                raise
+        return opened == self._version()
 
     def _written(self) -> list[tuple[str, int]]:
         """What every write changes: the logs and their sizes, and the version."""
@@ -234,12 +238,26 @@ class State:
             database = self._opened()
             if self._written() == self._seen:
                 return False
-            self._catch_up(database)
+            if not self._catch_up(database, self._seen[-1]):
+                self._open_anew()
         except StoreError:
             raise
         except Exception as error:
             raise self._failed(error, "reading the state") from error
         return True
+
+    def _open_anew(self) -> None:
+        """Reads from another instance from now on; where there is none to be had, the one before stays."""
+        before, own, seen = self._handles_open(), self._own, self._seen
+        try:
+            self._take(self._open_reader())
+        except BaseException:
+            self._own, self._seen = own, seen
+            raise
+        _close_all(before)
+
+    def _handles_open(self) -> list[Rdict]:
+        return [*self._families.values(), *([self._database] if self._database is not None else [])]
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         try:
@@ -350,12 +368,10 @@ class State:
 
     def close(self) -> None:
         """Closes; what was written stays. Closing twice does nothing."""
-        opened = [*self._families.values(), *([self._database] if self._database is not None else [])]
+        opened = self._handles_open()
         # RocksDB gives its lock back only when every handle is gone.
         self._families, self._handles, self._database = {}, {}, None
-        for part in opened:
-            with contextlib.suppress(Exception):  # after a failed write closing repeats that failure; it closes anyway
-                part.close()
+        _close_all(opened)
 
     def _opened(self) -> Rdict:
         if self._database is None:
@@ -378,6 +394,12 @@ class State:
     def __repr__(self) -> str:
         kind = "closed" if self._database is None else "reader" if self.is_reader else "writer"
         return f"State({str(self.path)!r}, {kind})"
+
+
+def _close_all(parts: Iterable[Rdict]) -> None:
+    for part in parts:
+        with contextlib.suppress(Exception):  # after a failed write closing repeats that failure; it closes anyway
+            part.close()
 
 
 def _tries() -> Iterator[bool]:
