@@ -28,6 +28,7 @@ class MarkdownFolder(ExportFormat):
 
     def begin(self, out: Output, source: ExportSource) -> None:
         super().begin(out, source)
+        self._folder = os.fspath(out.folder)
         self._made: set[str] = set()  # folders, which need not be made again
 
     def add(self, page: StoredPage) -> None:
@@ -35,16 +36,23 @@ class MarkdownFolder(ExportFormat):
         data = front_matter(page) + content.encode() + b"\n"
         mark = "" if page.is_current else re.sub(r"[-:]", "", page.fetched)
         name = file_name(page.url, ".md", mark)
-        path = self.out.folder / name
         folder = name.rpartition("/")[0]
         if folder not in self._made:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            (self.out.folder / folder).mkdir(parents=True, exist_ok=True)
             self._made = self._made if len(self._made) < _FOLDERS_KNOWN else set()
             self._made.add(folder)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        with os.fdopen(file, "wb") as opened:
-            opened.write(data)
         self.out.written += len(data)
+        _write_file(f"{self._folder}/{name}", data)
+
+
+def _write_file(path: str, data: bytes) -> None:
+    """Writes a file with no more calls of the system than that takes: a file object makes three before it writes."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
 
 
 def front_matter(page: StoredPage) -> bytes:

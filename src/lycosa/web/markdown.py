@@ -31,8 +31,10 @@ _ESCAPED = re.compile(
     rf"[\\`*]|(?<!{_LETTER})_|_(?!{_LETTER})|\](?=[(:\[])|<(?=[a-zA-Z/!?])|&(?=#?[a-zA-Z0-9]{{1,32}};)"
 )
 _ESCAPED_IN_LINK = re.compile(rf"[\[\]]|{_ESCAPED.pattern}")
-# What would make a line another block: escaped before its last character.
-_LINE_START = re.compile(r"()(?:#{1,6}|[-+=])(?= |$)|()(?:>|---|===|~~~)|([0-9]{1,9})(?=[.)](?: |$))")
+# What would make a line another block: escaped before its last character. The look at the first one is for speed.
+_LINE_START = re.compile(
+    r"(?=[#+=>~0-9-])(?:()(?:#{1,6}|[-+=])(?= |$)|()(?:>|---|===|~~~)|([0-9]{1,9})(?=[.)](?: |$)))"
+)
 _CODE_SPAN = re.compile(f"{_CODE}([^{_CODE}]*){_CODE}")
 _LANGUAGE = re.compile(r"(?:^| )(?:language-|lang-|highlight-source-|highlight-|brush: ?)([a-zA-Z0-9+#.-]+)")
 _NO_LANGUAGES = frozenset(("default", "none", "text", "plain", "plaintext", "notranslate"))
@@ -78,13 +80,15 @@ class _Writer:
         self._nodes: list[Node] = []
         self._prefixes: list[_Prefix] = []
         self._width = 0  # of them all
+        self._others: str | None = None  # all of them, as they stand before most lines
+        self._items = 0  # how many of them are list items
         self._spare_chars = _PREFIX_CHARS
         self._numbers: list[int] = []  # of each open list: that of its next item, 0 without numbers
         self._line: list[str] = []
         self._has_space = False
         self._counts = dict.fromkeys(_MARKS.values(), 0)  # open elements of each mark
         self._marks: list[str] = []  # that are open, in their order
-        self._waiting: list[str] = []  # those of them that are written before the next word
+        self._begun = 0  # so many of them are written; the others are before the next word
         self._target = ""  # of the open link
         self._parts = 0  # of it, up to here
         self._flat = 0  # where an open heading or pre is in the nodes: blocks in it are none
@@ -134,6 +138,14 @@ class _Writer:
     def _begin_prefix(self, prefix: "_Prefix") -> None:
         self._prefixes.append(prefix)
         self._width += len(prefix.others)
+        self._items += prefix.is_item
+        self._others = None
+
+    def _end_prefix(self) -> None:
+        prefix = self._prefixes.pop()
+        self._width -= len(prefix.others)
+        self._items -= prefix.is_item
+        self._others = None
 
     def _item_prefix(self) -> "_Prefix":
         number = self._numbers[-1] if self._numbers else 0
@@ -166,7 +178,7 @@ class _Writer:
                 self._numbers.pop()
                 self._last = self._last if self._numbers else "list"
             elif tag == "li" or tag == "blockquote":
-                self._width -= len(self._prefixes.pop().others)
+                self._end_prefix()
 
     def _close_in_table(self, node: Node, table: "_Table") -> None:
         if node.tag in CELLS:
@@ -192,12 +204,12 @@ class _Writer:
             return
         if self._line and self._line[-1] != "\n" and (self._has_space or text[0].isspace()):
             self._line.append(" ")
-        if self._waiting:
-            if _LINK in self._waiting:
+        if self._begun < len(self._marks):
+            if _LINK in self._marks[self._begun :]:
                 self._begin_part()
-            self._line += self._waiting
-            self._waiting = []
-        if _SPECIAL.search(words) and _CODE not in self._marks:
+            self._line += self._marks[self._begun :]
+            self._begun = len(self._marks)
+        if _CODE not in self._marks and _SPECIAL.search(words):
             words = (_ESCAPED_IN_LINK if _LINK in self._marks else _ESCAPED).sub(r"\\\g<0>", words)
         self._line.append(words)
         self._has_space = text[-1].isspace()
@@ -219,11 +231,7 @@ class _Writer:
         elif mark := _MARKS.get(name):
             self._counts[mark] += 1
             if self._counts[mark] == 1:
-                self._begin(mark)
-
-    def _begin(self, mark: str) -> None:
-        self._marks.append(mark)
-        self._waiting.append(mark)
+                self._marks.append(mark)
 
     def _begin_link(self, target: str) -> None:
         """A link cannot stand in code: code ends before it, and begins again in it and after it."""
@@ -231,41 +239,31 @@ class _Writer:
         if is_code:
             self._finish(_CODE)
         self._target, self._parts = target, 0
-        self._begin(_LINK)
+        self._marks.append(_LINK)
         if is_code:
-            self._begin(_CODE)
+            self._marks.append(_CODE)
 
     def _begin_part(self) -> None:
         """The open link begins, or goes on, unless it did so too often."""
         self._parts += 1
         if self._parts > _MOST_PARTS:
             self._marks.remove(_LINK)
-            self._waiting.remove(_LINK)
 
     def _finish(self, mark: str) -> None:
         """Ends a mark, and those that were opened after it, which then begin again."""
-        if self._marks[-1] == mark:  # as nearly always
-            self._marks.pop()
-            if mark in self._waiting:
-                self._waiting.remove(mark)
-            else:
-                self._line.append(self._closing(mark))
-            return
         place = self._marks.index(mark)
-        after = self._marks[place + 1 :]
-        self._pause(place)
-        self._waiting.remove(mark)
-        self._marks[place:] = after
+        if place < self._begun:
+            self._pause(place)
+        del self._marks[place]
 
     def _closing(self, mark: str) -> str:
         return f"]({TARGET}{self._target}{TARGET})" if mark == _LINK else mark
 
     def _pause(self, first: int = 0) -> None:
         """Ends the marks from the first on; they wait for the next word."""
-        for mark in reversed(self._marks[first:]):
-            if mark not in self._waiting:
-                self._line.append(self._closing(mark))
-        self._waiting = [mark for mark in self._marks if mark in self._waiting or mark in self._marks[first:]]
+        for mark in reversed(self._marks[first : self._begun]):
+            self._line.append(self._closing(mark))
+        self._begun = first
 
     def add_break(self, *, is_rule: bool) -> None:
         if self._code is not None:
@@ -290,7 +288,7 @@ class _Writer:
         text = "".join(self._line).rstrip("\n")
         self._line = []
         if _CODE in text:
-            text = _CODE_SPAN.sub(_code_span, text)
+            text = _with_code(text)
         lines = text.split("\n")
         if level:
             self._emit([f"{'#' * level} {' '.join(lines)}"], "heading")
@@ -310,11 +308,23 @@ class _Writer:
             self._out.append(("  \n" if kind == "text" else "\n").join(lines))
             self._last = kind
             return
-        first = others = empty = ""
-        is_item = is_new_item = False
+        if self._others is None:
+            self._others = "".join([prefix.others for prefix in self._prefixes])
+        first = empty = others = self._others
+        is_new_item = False
+        if not self._prefixes[-1].is_used:
+            first, empty, is_new_item = self._use_prefixes()
+        if self._out:
+            self._out.append("\n" if is_new_item and self._last == "item" else f"\n{empty.rstrip()}\n")
+        self._out.append(first + ("  \n" if kind == "text" else "\n").join(lines).replace("\n", f"\n{others}"))
+        self._last = "item" if self._items and kind == "text" else kind
+
+    def _use_prefixes(self) -> tuple[str, str, bool]:
+        """Of the first block in some list items or quotes: what stands before its first line and before an empty line
+        above it, and whether an item begins."""
+        first = empty = ""
+        is_new_item = False
         for prefix in self._prefixes:
-            others += prefix.others
-            is_item |= prefix.is_item
             if prefix.is_used:
                 first += prefix.others
                 empty += prefix.others
@@ -322,13 +332,10 @@ class _Writer:
                 first += prefix.first
                 is_new_item |= prefix.is_item
                 prefix.is_used = True
-        if self._out:
-            self._out.append("\n" if is_new_item and self._last == "item" else f"\n{empty.rstrip()}\n")
-        self._out.append(first + ("  \n" if kind == "text" else "\n").join(lines).replace("\n", f"\n{others}"))
-        self._last = "item" if is_item and kind == "text" else kind
+        return first, empty, is_new_item
 
     def _affords_prefixes(self, lines: list[str]) -> bool:
-        self._spare_chars += _PREFIX_CHARS_OF_BLOCK + _PREFIX_CHARS_OF_CHAR * sum(map(len, lines))
+        self._spare_chars += _PREFIX_CHARS_OF_BLOCK + _PREFIX_CHARS_OF_CHAR * len("".join(lines))
         cost = self._width * len(lines)
         if cost > self._spare_chars:
             return False
@@ -346,7 +353,7 @@ class _Writer:
         self._code = None
         if self._cell is not None:
             whole = filter(None, map(str.strip, lines))
-            self._cell += [_CODE_SPAN.sub(_code_span, f"{_CODE}{line}{_CODE}") for line in whole]
+            self._cell += [_with_code(f"{_CODE}{line}{_CODE}") for line in whole]
         elif lines:
             starts = [line.lstrip() for line in lines if "```" in line]
             longest = max((len(start) - len(start.lstrip("`")) for start in starts), default=0)
@@ -437,6 +444,11 @@ def _language(classes: str) -> str:
 
 def _escape_start(found: re.Match[str]) -> str:
     return f"{found[3]}\\" if found[3] else f"\\{found[0]}"
+
+
+def _with_code(text: str) -> str:
+    """A text with backticks around the code in it, more than one where there are some in the code."""
+    return _CODE_SPAN.sub(_code_span, text) if "`" in text else text.replace(_CODE, "`")
 
 
 def _code_span(found: re.Match[str]) -> str:
