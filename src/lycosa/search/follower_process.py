@@ -22,6 +22,9 @@ from lycosa.search.text_log import IN_USE
 from lycosa.store import ArchiveUnavailable, CollectionStore
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
+COMMIT_SHARE = (
+    10  # a tenth of the time goes into commits at most: on a busy machine they are dear, and each is a segment
+)
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 1.0  # each look takes milliseconds, however little was written
 LINKS_LOOK_S = 60.0  # at the least between two looks whether links have doubled
@@ -63,7 +66,7 @@ class FollowerProcess:
                             raise
 
     def _follow(self, collection: CollectionStore, indexer: Indexer) -> None:
-        committed, taken = time.monotonic(), 0
+        committed, taken, took_s = time.monotonic(), 0, 0.0
         while not self._is_over:
             collection.state.refresh()
             taken += indexer.index_feed(goes_on=lambda: self._goes_on(indexer, 0.0))
@@ -71,9 +74,11 @@ class FollowerProcess:
                 break
             since_s = time.monotonic() - committed
             is_calm = taken <= FEW
-            if since_s >= (SOON_S if is_calm else EVERY_S):
+            if since_s >= (SOON_S if is_calm else max(EVERY_S, COMMIT_SHARE * took_s)):
+                began = time.monotonic()
                 indexer.commit()
                 committed, taken = time.monotonic(), 0
+                took_s = committed - began
                 self._update_anchors_if_due(indexer, is_calm=is_calm)
             if not self._goes_on(indexer, LOOK_S):
                 break

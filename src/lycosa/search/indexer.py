@@ -105,7 +105,7 @@ class UncommittedPages:
 
 CONSUMER = "search"
 BATCH_PAGES = 1_000  # looked up at once
-COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be merged with others later
+COMMIT_PAGES = 10_000  # some seconds of work; every commit is one more segment, with terms that others have, too
 BUILD_COMMIT_PAGES = 50_000  # the same while an index is built, which answers nobody yet
 ADDED_CHARS = 1 << 20  # of documents that are given to tantivy at once: its thread then is not woken for each of them
 PROGRESS_PAGES = 100  # between two reports of progress
