@@ -179,6 +179,24 @@ class TermMap:
     def terms(self, text: str) -> str:
         """The terms of a text with spaces between them; words of 50 bytes and more are as they are."""
 
-    def page(self, title: str, headings: str, text: str, url: str) -> tuple[str, str, str, str]:
-        """The terms of the title, the headings and the text of a page, and the words in the identifiers of its title,
-        URL and text, each once and in lower case."""
+    def document(
+        self,
+        head: str,
+        language: str,
+        texts: tuple[str, str, bytes],
+        url: str,
+        url_words: str,
+        of_url: TermMap | None,
+        of_parts: TermMap | None,
+    ) -> tuple[str, str]:
+        """The document of a page as JSON: `head`, an object of its other values, with the terms of its title, headings
+        and text in fields of `language`, those of the words of its URL, which `of_url` knows, and those of the words in
+        the identifiers of its title, URL and text, each once, which `of_parts` knows; None is this map. Second, these
+        words where they are not ASCII, and in no field yet."""
+
+class TellingWords:
+    """Words with the number of the one language that each is of."""
+
+    def __init__(self, words: list[tuple[str, int]]) -> None: ...
+    def counts(self, text: bytes, characters: int) -> list[int]:
+        """How many different ones of each language are among the first characters of a text, in small letters."""

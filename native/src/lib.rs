@@ -36,7 +36,7 @@ use together::scan_together;
 use tree::Tree;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 23;
+const CONTRACT: u32 = 24;
 /// What marks of volatile parts begin with.
 const VOLATILE: &[u8] = b"data-vol";
 /// Of a longer document the page and the outline are made one after the other: together they take more memory.
@@ -250,6 +250,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;
+    module.add_class::<terms::TellingWords>()?;
     module.add_function(wrap_pyfunction!(terms::identifiers, module)?)?;
     module.add_function(wrap_pyfunction!(comparable::simhash, module)?)?;
     module.add("MAIN_TEXT_VERSION", outline::VERSION)?;

@@ -4,9 +4,10 @@
 //! Stemming takes the greater part of indexing a text, and a site has few different words. Words are runs of letters and
 //! digits, as tantivy's simple tokeniser has them. What identifiers are says `lycosa.search.identifiers`.
 
-use crate::seen::{random_seed, Unchanged};
-use crate::text::{in_utf8, owned_whole, take_lowest};
+use crate::seen::{random_seed, Seeded, Unchanged};
+use crate::text::{in_utf8, is_space, owned_whole, take_lowest};
 use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
@@ -20,6 +21,9 @@ const FILLER: &[u8] = b". ";
 const SHORTEST_PART: usize = 2;
 /// Of terms; beyond it all are forgotten.
 const KNOWN_BYTES: usize = 16 << 20;
+
+/// Of a document beside its text, about.
+const MORE_BYTES: usize = 4 << 10;
 
 /// Of words that were asked for lately: a table that stays in the caches, where that of all words does not.
 const LATELY: usize = 1 << 14;
@@ -52,8 +56,7 @@ pub struct TermMap {
     tokens: Py<PyAny>,
     seed: u64,
     lately: Vec<Lately>,
-    numbers: HashMap<u64, u32, BuildHasherDefault<Unchanged>>, // by hashes
-    known: Vec<Known>,
+    known: HashMap<u64, Known, BuildHasherDefault<Unchanged>>, // by hashes
     texts: Vec<u8>,
     parts: Parts,
 }
@@ -79,8 +82,7 @@ impl TermMap {
             tokens,
             seed: random_seed(),
             lately: vec![Lately::default(); LATELY],
-            numbers: HashMap::default(),
-            known: Vec::new(),
+            known: HashMap::default(),
             texts: Vec::new(),
             parts: Parts::default(),
         }
@@ -88,26 +90,54 @@ impl TermMap {
 
     /// The terms of a text with spaces between them.
     fn terms(&mut self, py: Python<'_>, text: &str) -> PyResult<String> {
-        self.begin();
-        self.terms_of(py, text, false)
+        let mut out = Vec::new();
+        self.write_alone(py, text, &mut out)?;
+        Ok(owned_whole(out))
     }
 
-    /// The terms of the title, of headings and of the text of a page, which comes as bytes, and the words in the identifiers of its title, URL
-    /// and text, each once.
-    fn page(
+    /// The document of a page for the index, as JSON: `head`, an object of its other values, with the terms of its title,
+    /// headings and text (bytes) in fields of `language`, those of the words of its URL, which `of_url` knows, and those
+    /// in its identifiers, which `of_parts` knows; each is this map where it is None. Second, words in identifiers that
+    /// are not ASCII, and in no field yet. In terms there is nothing to escape.
+    #[allow(clippy::too_many_arguments)]
+    fn document(
         &mut self,
         py: Python<'_>,
-        title: &str,
-        headings: &str,
-        text: &[u8],
+        head: &str,
+        language: &str,
+        texts: (PyBackedStr, PyBackedStr, PyBackedBytes),
         url: &str,
-    ) -> PyResult<(String, String, String, String)> {
+        url_words: &str,
+        of_url: Option<PyRefMut<'_, TermMap>>,
+        of_parts: Option<PyRefMut<'_, TermMap>>,
+    ) -> PyResult<(String, String)> {
         self.begin();
+        let (title, headings, text) = (&*texts.0, &*texts.1, in_utf8(&texts.2));
+        let mut out = Vec::with_capacity(head.len() + text.len() + text.len() / 8 + MORE_BYTES);
+        out.extend_from_slice(head.strip_suffix('}').unwrap_or(head).as_bytes());
         identifiers(url).into_iter().for_each(|one| self.parts.add_new(one));
-        let title = self.terms_of(py, title, true)?;
-        let headings = self.terms_of(py, headings, false)?;
-        let text = self.terms_of(py, &in_utf8(text), true)?;
-        Ok((title, headings, text, std::mem::take(&mut self.parts.found)))
+        for (field, text, wants_parts) in [("title", title, true), ("heads", headings, false), ("text", &*text, true)] {
+            begin_field(&mut out, &[field, "_", language]);
+            self.write(py, text, wants_parts, &mut out)?;
+            out.push(b'"');
+        }
+        begin_field(&mut out, &["url"]);
+        match of_url {
+            Some(mut map) => map.write_alone(py, url_words, &mut out)?,
+            None => self.write(py, url_words, false, &mut out)?,
+        }
+        let mut parts = std::mem::take(&mut self.parts.found);
+        if parts.is_ascii() && !parts.is_empty() {
+            out.push(b'"');
+            begin_field(&mut out, &["parts"]);
+            match of_parts {
+                Some(mut map) => map.write_alone(py, &parts, &mut out)?,
+                None => self.write(py, &parts, false, &mut out)?,
+            }
+            parts.clear();
+        }
+        out.extend_from_slice(b"\"}");
+        Ok((owned_whole(out), parts))
     }
 }
 
@@ -116,7 +146,6 @@ impl TermMap {
     fn begin(&mut self) {
         if self.texts.len() + self.parts.known_bytes > KNOWN_BYTES {
             self.lately.fill(Lately::default());
-            self.numbers.clear();
             self.known.clear();
             self.texts.clear();
             self.parts = Parts::default();
@@ -124,8 +153,16 @@ impl TermMap {
         self.parts.page += 1;
     }
 
-    fn terms_of(&mut self, py: Python<'_>, text: &str, wants_parts: bool) -> PyResult<String> {
-        let mut terms = Terms { out: Vec::with_capacity(text.len() + 2 * SHORT_BYTES), unknown: Vec::new() };
+    /// Writes the terms of a text that is no part of an open page.
+    fn write_alone(&mut self, py: Python<'_>, text: &str, out: &mut Vec<u8>) -> PyResult<()> {
+        self.begin();
+        self.write(py, text, false, out)
+    }
+
+    /// Writes the terms of a text behind others.
+    fn write(&mut self, py: Python<'_>, text: &str, wants_parts: bool, out: &mut Vec<u8>) -> PyResult<()> {
+        out.reserve(text.len() + 2 * SHORT_BYTES);
+        let mut terms = Terms { out: std::mem::take(out), unknown: Vec::new() };
         let is_ascii = text.is_ascii();
         for_each_run(text, |run| {
             if is_ascii || run.is_ascii() {
@@ -136,10 +173,8 @@ impl TermMap {
                 self.parts.add_new(run);
             }
         });
-        if terms.unknown.is_empty() {
-            return Ok(owned_whole(terms.out));
-        }
-        self.filled(py, &terms)
+        *out = if terms.unknown.is_empty() { terms.out } else { self.filled(py, &terms)? };
+        Ok(())
     }
 
     /// Adds the term of a word, and the words in it where it may be an identifier.
@@ -162,8 +197,7 @@ impl TermMap {
 
     /// Adds the term of the word with this hash, if it is known.
     fn add_known(&mut self, hash: u64, may_be_identifier: bool, out: &mut Vec<u8>) -> bool {
-        let Some(&number) = self.numbers.get(&hash) else { return false };
-        let Known { start, bytes, identifier } = self.known[number as usize];
+        let Some(&Known { start, bytes, identifier }) = self.known.get(&hash) else { return false };
         let term = &self.texts[start as usize..start as usize + usize::from(bytes)];
         out.extend_from_slice(term);
         if term.len() <= SHORT_BYTES {
@@ -180,7 +214,7 @@ impl TermMap {
     }
 
     /// The terms with those that were not known.
-    fn filled(&mut self, py: Python<'_>, terms: &Terms<'_>) -> PyResult<String> {
+    fn filled(&mut self, py: Python<'_>, terms: &Terms<'_>) -> PyResult<Vec<u8>> {
         let mut asked: Vec<&str> = terms.unknown.iter().map(|one| one.word).collect();
         asked.sort_unstable(); // a page that brings a new word has it many times
         asked.dedup();
@@ -193,7 +227,7 @@ impl TermMap {
             from = place;
         }
         filled.extend_from_slice(&terms.out[from..]);
-        Ok(owned_whole(filled))
+        Ok(filled)
     }
 
     fn ask(&mut self, py: Python<'_>, words: &[&str]) -> PyResult<()> {
@@ -215,11 +249,17 @@ impl TermMap {
         let start = self.texts.len() as u32; // bounded by `KNOWN_BYTES` and one text
         let bytes = term.len() as u16 + 1; // a word has less than `LONGEST_BYTES`
         let identifier = if word.is_ascii() && has_parts(word) { self.parts.learn(word) } else { 0 };
-        self.numbers.insert(self.hash(word), self.known.len() as u32);
-        self.known.push(Known { start, bytes, identifier });
+        self.known.insert(self.hash(word), Known { start, bytes, identifier });
         self.texts.extend_from_slice(term.as_bytes());
         self.texts.push(b' ');
     }
+}
+
+/// Begins a field of a JSON object that has some before it; the name comes in pieces.
+fn begin_field(out: &mut Vec<u8>, name: &[&str]) {
+    out.extend_from_slice(b",\"");
+    name.iter().for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+    out.extend_from_slice(b"\":\"");
 }
 
 /// Calls `act` with each run of letters and digits, and of all characters beyond ASCII.
@@ -245,10 +285,12 @@ fn for_each_run<'a>(text: &'a str, mut act: impl FnMut(&'a str)) {
 
 /// Which bytes of a block are in words, a bit each.
 fn bytes_in_words(block: &[u8]) -> u64 {
-    let mut marks = [0; BLOCK];
-    for (mark, &byte) in marks.iter_mut().zip(block) {
-        *mark = u8::from(byte.is_ascii_alphanumeric() | (byte >= 0x80));
-    }
+    let mut padded = [0; BLOCK];
+    let block: &[u8; BLOCK] = block.first_chunk().unwrap_or_else(|| {
+        padded[..block.len()].copy_from_slice(block);
+        &padded
+    });
+    let marks = block.map(|byte| u8::from(byte.is_ascii_alphanumeric() | (byte >= 0x80))); // by vectors: the size is fixed
     marks.chunks_exact(8).enumerate().fold(0, |words, (place, eight)| {
         let eight = u64::from_le_bytes(eight.try_into().unwrap_or_default());
         words | eight.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * place)
@@ -367,4 +409,42 @@ pub fn identifiers(text: &str) -> Vec<&str> {
 /// The words of a text, in their order.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Frequent small words, each of one language, which tell in which one a text is written.
+#[pyclass(frozen)]
+pub struct TellingWords {
+    words: HashMap<String, (usize, usize), Seeded>, // each with its number, and that of its language
+    longest: usize,
+    languages: usize,
+}
+
+#[pymethods]
+impl TellingWords {
+    #[new]
+    fn new(words: Vec<(String, usize)>) -> TellingWords {
+        let longest = words.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
+        let languages = words.iter().map(|&(_, language)| language + 1).max().unwrap_or(0);
+        let words = words.into_iter().enumerate().map(|(number, (word, language))| (word, (number, language)));
+        TellingWords { words: words.collect(), longest, languages }
+    }
+
+    /// How many different ones of each language are among the first characters of a text.
+    fn counts(&self, text: &[u8], characters: usize) -> Vec<usize> {
+        let text = in_utf8(text);
+        let end = if text.is_ascii() { characters.min(text.len()) } else { end_of(&text, characters) };
+        let sample = text[..end].to_lowercase();
+        let (mut counts, mut is_counted) = (vec![0; self.languages], vec![false; self.words.len()]);
+        for word in sample.split(is_space).filter(|word| (1..=self.longest).contains(&word.len())) {
+            if let Some(&(number, language)) = self.words.get(word) {
+                counts[language] += usize::from(!std::mem::replace(&mut is_counted[number], true));
+            }
+        }
+        counts
+    }
+}
+
+/// Where the character after the first ones begins.
+fn end_of(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
 }

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from lycosa.search import follower_process
-from lycosa.search.follower_process import CALM_S, FEW, FollowerProcess
+from lycosa.search.follower_process import CALM_S, EVERY_S, FEW, SOON_S, FollowerProcess, commit_after_s
 from lycosa.search.indexer import Indexer
 from lycosa.store import CollectionStore
 
@@ -52,3 +52,9 @@ def test_anchors_are_updated_where_little_comes_whether_or_not_it_is_committed(
     FollowerProcess(tmp_path)._follow(cast(CollectionStore, collection), cast(Indexer, indexer))
 
     assert (indexer.updates > 0) == (pages <= FEW)
+
+
+def test_commits_that_take_long_come_less_often_unless_little_comes() -> None:
+    assert commit_after_s(is_calm=False, took_s=0.2) == EVERY_S
+    assert commit_after_s(is_calm=False, took_s=2.0) == 20.0
+    assert commit_after_s(is_calm=True, took_s=2.0) == SOON_S

@@ -366,13 +366,13 @@ def test_snippet_shows_the_place_with_most_of_the_words() -> None:
 
 def test_language_is_the_pages_own_unless_its_text_plainly_speaks_another() -> None:
     german = "Die Katze ist nicht auf dem Dach und wird von der Frau mit einer Leiter geholt"
-    assert language_of("", german) == "de"
-    assert language_of("en-US", german) == "de"
-    assert language_of("de-AT", "Katze") == "de"
-    assert language_of("ja", "太陽光") == "xx"
-    assert language_of("", "lorem ipsum") == "xx"
+    assert language_of("", german.encode()) == "de"
+    assert language_of("en-US", german.encode()) == "de"
+    assert language_of("de-AT", b"Katze") == "de"
+    assert language_of("ja", "太陽光".encode()) == "xx"
+    assert language_of("", b"lorem ipsum") == "xx"
     hosts = HostLanguages(lambda host: {"fr": 2} if host == "f" else {})
-    assert [hosts.language_of(host, "", "quoi") for host in ("f", "g")] == ["fr", "xx"]
-    assert [hosts.language_of("g", "", text) for text in (german, "kurz")] == ["de", "de"]
+    assert [hosts.language_of(host, "", b"quoi") for host in ("f", "g")] == ["fr", "xx"]
+    assert [hosts.language_of("g", "", text) for text in (german.encode(), b"kurz")] == ["de", "de"]
     assert spaced("a太陽光b") == "a 太陽 陽光 b"
     assert spaced("naïve “quoted”") == "naïve “quoted”"

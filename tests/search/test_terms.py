@@ -1,9 +1,11 @@
 """The terms that the kernel remembers are those that the tokeniser finds."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lycosa.search import documents
 from lycosa.search.documents import LANGUAGES, OTHER, analyser, spaced, terms
 from lycosa.search.identifiers import parts_in
 from lycosa.web.kernel import native
@@ -44,10 +46,37 @@ def test_word_that_is_too_long_keeps_its_place() -> None:
 )
 def test_words_in_identifiers_are_found_along_with_the_terms(words: list[str]) -> None:
     text, url = spaced(" ".join(words)), "http://a.example/getUrlOf"
-    known = native().TermMap(analyser("en").analyze)  # type: ignore[union-attr]
+    known, others = (native().TermMap(analyser(language).analyze) for language in ("en", OTHER))  # type: ignore[union-attr]
 
     for page in (text, "otherWords", text):  # it remembers what it has seen, page by page
-        title, headings, body, parts = known.page("aTitle", "aHeading", page.encode(), url)
+        written, rest = known.document(
+            '{"page":1}', "en", ("aTitle", "aHeading", page.encode()), url, "u_x", others, None
+        )
+        found = msgspec.json.decode(written)
 
-        assert (title, headings, body) == (known.terms("aTitle"), known.terms("aHeading"), known.terms(page))
-        assert sorted(parts.split()) == sorted(set(parts_in("aTitle", url, page).split()))
+        expected = {"title_en": "aTitle", "heads_en": "aHeading", "text_en": page}
+        assert {field: found[field] for field in expected} == {
+            field: known.terms(expected[field]) for field in expected
+        }
+        assert (found["page"], found["url"]) == (1, others.terms("u_x"))
+        parts = set(parts_in("aTitle", url, page).split())
+        assert sorted(rest.split()) == (sorted(parts) if rest else [])
+        assert rest or sorted(found["parts"].split()) == sorted(set(known.terms(" ".join(parts)).split()))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["the", "THE", "und", "И", "не", "é", "É", "naïve", "\x85", "x" * 40]) | st.text(max_size=8)
+    )
+)
+def test_kernel_and_twin_count_the_same_telling_words(words: list[str]) -> None:
+    text = " ".join(words).encode("utf-8", "ignore")
+
+    assert documents._telling_words().counts(text, documents.SAMPLE_CHARS) == documents._telling_counts(text)
+
+
+def test_only_the_first_characters_tell_the_language() -> None:
+    text = f"{'é' * (documents.SAMPLE_CHARS - 4)} the and".encode()
+
+    assert sum(documents._telling_words().counts(text, documents.SAMPLE_CHARS)) == 1
+    assert sum(documents._telling_counts(text)) == 1

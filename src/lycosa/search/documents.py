@@ -97,6 +97,7 @@ STEMMED = {
     "ru": "russian",
 }
 LANGUAGES = (*STEMMED, OTHER)
+_PLACES = {language: place for place, language in enumerate(STEMMED)}
 TOKENS = "tokens:"  # before the language that a page is tokenised in, among the terms of `lang`
 PARTS_LANGUAGE = "en"  # that identifiers are written in, wherever they stand
 
@@ -127,20 +128,33 @@ _LEADS = b"\xcc\xcd\xd9\xe0\xe1\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef\xf0"
 _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 
 
-def language_of(declared: str, text: str, usual: str = OTHER) -> str:
+def language_of(declared: str, text: bytes, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
-    words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
-    found = [_TELLING[word] for word in words] if len(words) >= _ENOUGH else []
-    own_words = found.count(own)
-    if len(found) - own_words >= _ENOUGH:  # else no other language has enough
-        best = max(STEMMED, key=found.count)
+    telling = _telling_words()
+    counts = telling.counts(text, SAMPLE_CHARS) if telling is not None else _telling_counts(text)
+    own_words = counts[_PLACES[own]] if own in _PLACES else 0
+    if sum(counts) - own_words >= _ENOUGH:  # else no other language has enough
+        most = max(counts)
         enough = max(_ENOUGH, _PLAINLY * max(1, own_words)) if own else _ENOUGH
-        if found.count(best) >= enough:
-            return best
+        if most >= enough:
+            return LANGUAGES[counts.index(most)]
     if own:
         return own if own in STEMMED else OTHER
     return usual
+
+
+@cache
+def _telling_words() -> Any:
+    kernel = native()
+    return kernel and kernel.TellingWords([(word, _PLACES[language]) for word, language in _TELLING.items()])
+
+
+def _telling_counts(text: bytes) -> list[int]:
+    """How many different telling words of each language are among the first characters of a text."""
+    words = _TELLING_WORDS.intersection(text.decode("utf-8", "replace")[:SAMPLE_CHARS].lower().split())
+    found = [_TELLING[word] for word in words]
+    return [found.count(language) for language in STEMMED]
 
 
 class HostLanguages:
@@ -154,7 +168,7 @@ class HostLanguages:
     def __repr__(self) -> str:
         return f"<HostLanguages hosts={len(self._hosts)}>"
 
-    def language_of(self, host: str, declared: str, text: str) -> str:
+    def language_of(self, host: str, declared: str, text: bytes) -> str:
         """The language of a page of this host, which is counted for the next ones."""
         counts = self._hosts.get(host)
         if counts is None:
@@ -251,27 +265,22 @@ def terms(text: str, language: str) -> str:
     return text if known is None else known.terms(text)
 
 
-class _PageTerms(NamedTuple):
-    """The texts of a page as the index takes them; `parts` are the words in its identifiers."""
-
-    title: str
-    headings: str
-    text: str
-    parts: str
-
-
-def _page_terms(page: "IndexedPage", language: str) -> _PageTerms:
+def _with_texts(values: dict[str, Any], page: "IndexedPage", language: str) -> str:
+    """The document of a page with its texts, as their terms where there is a kernel."""
     title, headings = spaced(page.title), spaced(" \n ".join(page.headings)[:HEADING_CHARS])
-    text_utf8 = page.text_utf8
+    words, text_utf8 = spaced(url_words(page.url)), page.text_utf8
     if len(text_utf8) > TEXT_CHARS:
         text_utf8 = text_utf8.decode("utf-8", "replace")[:TEXT_CHARS].encode()
     text_utf8 = _spaced_utf8(text_utf8)
     known = _term_map(language)
     if known is None:
         text = text_utf8.decode("utf-8", "replace")
-        return _PageTerms(title, headings, text, parts_in(title, page.url, text))
-    title, headings, text, parts = known.page(title, headings, text_utf8, page.url)
-    return _PageTerms(title, headings, text, terms(parts, PARTS_LANGUAGE))
+        texts = {f"title_{language}": title, f"heads_{language}": headings, f"text_{language}": text, "url": words}
+        parts = parts_in(title, page.url, text)
+        return _as_json(values | texts | ({"parts": parts} if parts else {}))
+    maps = [None if each == language else _term_map(each) for each in (OTHER, PARTS_LANGUAGE)]
+    written, parts = known.document(_as_json(values), language, (title, headings, text_utf8), page.url, words, *maps)
+    return f'{written[:-1]},"parts":"{terms(parts, PARTS_LANGUAGE)}"}}' if parts else written
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
@@ -291,9 +300,9 @@ class IndexedPage(msgspec.Struct, frozen=True):
     simhash: bytes = b""
 
     @property
-    def beginning(self) -> str:
+    def beginning(self) -> bytes:
         """The title and the beginning of the text, which tell the language."""
-        return f"{self.title} {self.text_utf8[: 4 * SAMPLE_CHARS].decode('utf-8', 'ignore')}"
+        return self.title.encode("utf-8", "replace") + b" " + self.text_utf8[: 4 * SAMPLE_CHARS]
 
 
 def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> tuple[str, int]:
@@ -315,19 +324,15 @@ def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> tuple[str, int]:
 def page_document(page: IndexedPage, language: str) -> str:
     """The document of a page itself, in the language that it is tokenised in, as JSON, which tantivy takes sooner than
     objects."""
-    texts = _page_terms(page, language)
     values: dict[str, Any] = {
         "page": page.file_num,
         "cluster": page.cluster,
         "alike": page.alike,
         "speaks": LANGUAGES.index(language),
-        "url": terms(url_words(page.url), OTHER),
         "kind": KINDS.index(media_kind(page.essence)),
         "host": split_url(page.url).host,
         **_filters(page, language),
     }
-    if texts.parts:
-        values["parts"] = texts.parts
     if page.simhash:
         values |= {"bits": int.from_bytes(page.simhash[:8]), "unsure": int.from_bytes(page.simhash[8:])}
         values["titled"] = xxhash.xxh3_64_intdigest(" ".join(page.title.casefold().split()).encode("utf-8", "replace"))
@@ -336,12 +341,7 @@ def page_document(page: IndexedPage, language: str) -> str:
             "canonical": address_hash(url_key(page.canonical)),
             "sketch": text_sketch(page.text_utf8.decode("utf-8", "replace")),
         }
-    if _term_map(language) is None:
-        found = {"title": texts.title, "heads": texts.headings, "text": texts.text}
-        return _as_json(values | {f"{field}_{language}": text for field, text in found.items()})
-    # In terms there is nothing to escape: to look for it in all of a page takes longer than all else here.
-    written = f'"title_{language}":"{texts.title}","heads_{language}":"{texts.headings}"'
-    return f'{_as_json(values)[:-1]},{written},"text_{language}":"{texts.text}"}}'
+    return _with_texts(values, page, language)
 
 
 def _as_json(values: dict[str, Any]) -> str:

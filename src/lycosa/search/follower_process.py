@@ -1,11 +1,11 @@
 """The process that keeps the search index of a crawl up to date; started by `IndexFollower`.
 
 It looks into the feed once a second and indexes what was committed; that can be found two seconds later where little
-comes, else four. It prints how many entries are left. The queue between the crawl and it is the feed, on disk:
-whichever of them is killed goes on from there. "end" on its standard input means: index the rest, update anchors and
-ranks, and leave. An input that ends without it means that the crawl is gone: commit what was indexed, and leave. Where
-the archive cannot be read the process lets go of the index, waits, longer each time, and begins again from what is
-committed.
+comes, else four, or ten times as long as a commit takes. It prints how many entries are left. The queue between the
+crawl and it is the feed, on disk: whichever of them is killed goes on from there. "end" on its standard input means:
+index the rest, update anchors and ranks, and leave. An input that ends without it means that the crawl is gone: commit
+what was indexed, and leave. Where the archive cannot be read the process lets go of the index, waits, longer each time,
+and begins again from what is committed.
 """
 
 import gc
@@ -22,6 +22,7 @@ from lycosa.search.text_log import IN_USE
 from lycosa.store import ArchiveUnavailable, CollectionStore
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
+COMMIT_SHARE = 10  # a tenth of the time at most goes into commits, which take long on a busy machine
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 1.0  # each look takes milliseconds, however little was written
 LINKS_LOOK_S = 60.0  # at the least between two looks whether links have doubled
@@ -63,7 +64,7 @@ class FollowerProcess:
                             raise
 
     def _follow(self, collection: CollectionStore, indexer: Indexer) -> None:
-        committed, taken = time.monotonic(), 0
+        committed, taken, took_s = time.monotonic(), 0, 0.0
         while not self._is_over:
             collection.state.refresh()
             taken += indexer.index_feed(goes_on=lambda: self._goes_on(indexer, 0.0))
@@ -71,9 +72,11 @@ class FollowerProcess:
                 break
             since_s = time.monotonic() - committed
             is_calm = taken <= FEW
-            if since_s >= (SOON_S if is_calm else EVERY_S):
+            if since_s >= commit_after_s(is_calm=is_calm, took_s=took_s):
+                began = time.monotonic()
                 indexer.commit()
                 committed, taken = time.monotonic(), 0
+                took_s = committed - began
                 self._update_anchors_if_due(indexer, is_calm=is_calm)
             if not self._goes_on(indexer, LOOK_S):
                 break
@@ -124,6 +127,11 @@ class FollowerProcess:
             self._heard += said
             self._is_over = True
         return not self._is_over
+
+
+def commit_after_s(*, is_calm: bool, took_s: float) -> float:
+    """How long after a commit, which took so long itself, the next one comes."""
+    return SOON_S if is_calm else max(EVERY_S, COMMIT_SHARE * took_s)
 
 
 def main() -> None:

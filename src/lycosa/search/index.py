@@ -307,6 +307,12 @@ class IndexWriter:
             with reported(self.path):
                 raise
 
+    def add_all(self, documents: Iterable[str]) -> None:
+        """Adds documents."""
+        with reported(self.path):
+            for document in documents:
+                self._writer.add_json(document)
+
     def delete(self, key: str, values: Collection[int]) -> None:
         """Deletes the documents whose number `key` is one of `values`."""
         if values:  # by a query: the binding's deletion by term takes numbers for signed ones, and finds nothing
@@ -440,8 +446,7 @@ class AnchorUpdater:
                         page = indexed_page(number, cluster, members[number].url, members[number].row)
                         named.append(anchor_document(page, LANGUAGES[speaks], anchors, now))
         self._writer.delete("name", [number for number in changed if number in words])
-        for document in named:
-            self._writer.add(document)
+        self._writer.add_all(named)
         return len(changed)
 
 

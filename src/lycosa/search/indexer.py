@@ -105,8 +105,9 @@ class UncommittedPages:
 
 CONSUMER = "search"
 BATCH_PAGES = 1_000  # looked up at once
-COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be merged with others later
+COMMIT_PAGES = 10_000  # some seconds of work; every commit is one more segment, with terms that others have, too
 BUILD_COMMIT_PAGES = 50_000  # the same while an index is built, which answers nobody yet
+ADDED_CHARS = 1 << 20  # of documents that are given to tantivy at once: its thread then is not woken for each of them
 PROGRESS_PAGES = 100  # between two reports of progress
 BUILD_PAGES = 2_000  # while an index is built: looked up and read at once
 YOUNG_PAGES = 10_000  # a crawl with no more has hardly begun: its anchors and ranks come when they are updated first
@@ -336,15 +337,21 @@ class Indexer:
 
     def _add(self, members: Sequence[IndexMember], reading: Iterator[Readable | None]) -> None:
         urls = [member.url for member in members]
+        waiting, waiting_chars = list[str](), 0
         for done, (member, anchors, text) in enumerate(zip(members, self._anchors_of(urls), reading, strict=True)):
             if done % PROGRESS_PAGES == 0:
                 self._progress(self._taken + done, self._expected)
             page = indexed_page(member.number, member.cluster, member.url, member.row, text)
             language = self._languages.language_of(split_url(member.url).host, page.language, page.beginning)
-            self.writer.add(page_document(page, language))
+            waiting.append(page_document(page, language))
             named, words = summarise_anchors(anchors) if anchors else ("", 0)
             if named:
-                self.writer.add(anchor_document(page, language, named, words))
+                waiting.append(anchor_document(page, language, named, words))
+            waiting_chars += len(waiting[-1])
+            if waiting_chars >= ADDED_CHARS:
+                self.writer.add_all(waiting)
+                waiting, waiting_chars = [], 0
+        self.writer.add_all(waiting)
         replaced, self._replaced = self._replaced, []
         self.writer.delete("page", replaced)
         self.writer.delete("name", replaced)
