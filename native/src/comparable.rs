@@ -26,19 +26,19 @@ const WIDE_LEAD: u8 = 0xe0;
 /// main element does, and before it ends.
 #[derive(Default)]
 pub struct Comparable {
-    skipped: Vec<(usize, usize)>,
+    skipped: Vec<(u32, u32)>,
     main: (usize, usize),
 }
 
 impl Comparable {
     /// An element begins at this place that does not count; returns its number.
     pub fn open(&mut self, place: usize) -> usize {
-        self.skipped.push((place, usize::MAX));
+        self.skipped.push((place as u32, u32::MAX));
         self.skipped.len() - 1
     }
 
     pub fn close(&mut self, number: usize, place: usize) {
-        self.skipped[number].1 = place;
+        self.skipped[number].1 = place as u32;
     }
 
     pub fn mark_main(&mut self, is_end: bool) {
@@ -49,7 +49,8 @@ impl Comparable {
     pub fn simhash(&self, pieces: &[u8], main: Option<(usize, usize)>) -> Vec<u8> {
         let (mut at, end) = main.unwrap_or((0, pieces.len()));
         let skipped = if main.is_some() { &self.skipped[self.main.0..self.main.1] } else { &self.skipped };
-        let parts = skipped.iter().copied().chain(std::iter::once((end, end))).map(|(from, to)| {
+        let places = skipped.iter().map(|&(from, to)| (from as usize, to as usize));
+        let parts = places.chain(std::iter::once((end, end))).map(|(from, to)| {
             let part = &pieces[at.min(from)..from];
             at = at.max(to.min(end));
             part

@@ -91,8 +91,8 @@ fn read_utf8(body: &[u8], (_, is_xml, wants_main, wants_simhash, follow): &Html,
         None => wants_main.then(|| readable_of(&body, *is_xml, false, false)),
     };
     let mut page = tree.page;
-    let (visible, digest) = page.texts();
     let simhash = page.simhash();
+    let (visible, digest) = page.texts();
     let links = page.links();
     let followed = follow.as_ref().and_then(|(url, rules)| {
         let (base_href, columns) = (page.base_href.as_deref(), links.columns());

@@ -521,15 +521,20 @@ impl Page {
         }
     }
 
-    /// The SimHash of the text by which pages are compared; empty where it is short or was not asked for.
-    /// The last that is made of the text, which is let go.
+    /// The SimHash of the text by which pages are compared; empty where it is short or was not asked for. It is made
+    /// before `texts`, which takes what it is made of.
     pub fn simhash(&mut self) -> Vec<u8> {
-        let (comparable, pieces) = (self.comparable.take(), std::mem::take(&mut self.pieces));
-        let main = match self.main_piece {
+        self.boundary();
+        let main = self.only_main();
+        self.comparable.take().map_or_else(Vec::new, |comparable| comparable.simhash(&self.pieces, main))
+    }
+
+    /// Where the main element stands in the pieces, if there is one and no more.
+    fn only_main(&self) -> Option<(usize, usize)> {
+        match self.main_piece {
             Some((start, Some(end))) if self.mains == 1 => Some((start, end)),
             _ => None,
-        };
-        comparable.map_or_else(Vec::new, |comparable| comparable.simhash(&pieces, main))
+        }
     }
 
     pub fn main_starts(&mut self, depth: usize) {
@@ -563,19 +568,30 @@ impl Page {
         named.or_else(|| self.other_language.clone()).or_else(|| self.meta_language.clone())
     }
 
-    /// The visible text, and the digest of the main element's part of it.
+    /// The visible text, and the digest of the main element's part of it, or of all where there is no such part. It is
+    /// made where its pieces are.
     pub fn texts(&mut self) -> (Vec<u8>, [u8; 16]) {
         self.boundary();
-        let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) else {
-            let visible = text::collapse(&self.pieces);
-            let digest = xxh3_128(&visible).to_be_bytes();
-            return (visible, digest);
-        };
-        let pieces = [&self.pieces[..start], &self.pieces[start..end], &self.pieces[end..]];
-        let mut parts = pieces.map(text::collapse).to_vec();
-        let digest = xxh3_128(&parts[1]).to_be_bytes();
-        parts.retain(|part| !part.is_empty());
-        (parts.join(&b' '), digest)
+        let main = self.only_main();
+        let (mut text, mut length, mut digest) = (std::mem::take(&mut self.pieces), 0, [0; 16]);
+        let (start, end) = main.unwrap_or((0, text.len()));
+        for (place, (from, to)) in [(0, start), (start, end), (end, text.len())].into_iter().enumerate() {
+            // A space stands between two parts, in place of the NUL that the second begins with.
+            let space = usize::from(length > 0 && from < to);
+            let begin = length + space;
+            let part_end = text::collapse(&mut text, (from + space, to), begin);
+            if place == 1 {
+                digest = xxh3_128(&text[begin..part_end]).to_be_bytes();
+            }
+            if part_end > begin {
+                if space > 0 {
+                    text[length] = b' ';
+                }
+                length = part_end;
+            }
+        }
+        text.truncate(length);
+        (text, digest)
     }
 
     pub fn links(&mut self) -> Links {

@@ -377,7 +377,8 @@ fn flush(raw: &[u8], is_plain: bool, buffer: &mut Vec<u8>, sink: &mut impl Sink)
     if raw.is_empty() {
         return;
     }
-    if is_plain {
+    // A copy of what stays as it is, such as a document of NULs, would take its size once more.
+    if is_plain || memchr2(b'&', b'\r', raw).is_none() {
         sink.text(raw);
         return;
     }

@@ -109,31 +109,32 @@ pub fn shortened(collapsed: &[u8]) -> &[u8] {
     text.strip_suffix(b" ").unwrap_or(text)
 }
 
-/// Pieces of text joined by NUL: white space and controls as one space each run, and none where punctuation clings.
-pub fn collapse(pieces: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(pieces.len());
-    let (mut at, mut before) = (0, b' ');
-    while at < pieces.len() {
-        let byte = pieces[at];
-        let plain = plain_length::<false>(&pieces[at..], before <= b' ');
+/// Pieces of text joined by NUL, those between two places: white space and controls as one space each run, and none where
+/// punctuation clings. They are written to `start`, which is no place behind the first: a long text is not there twice.
+/// Returns where they end then.
+pub fn collapse(text: &mut [u8], (from, to): (usize, usize), start: usize) -> usize {
+    let (mut at, mut end, mut before) = (from, start, b' ');
+    while at < to {
+        let byte = text[at];
+        let plain = plain_length::<false>(&text[at..to], before <= b' ');
         if plain > 0 {
-            out.extend_from_slice(&pieces[at..at + plain]);
-            at += plain;
-            before = pieces[at - 1];
+            if end < at {
+                text.copy_within(at..at + plain, end);
+            }
+            (at, end) = (at + plain, end + plain);
+            before = text[end - 1];
             continue;
         }
         at += 1;
         let clings = byte == 0
-            && (pieces.get(at).is_some_and(|&next| clings_to_left(next)) || matches!(before, b'(' | b'[' | b'{'));
+            && (text[at..to].first().is_some_and(|&next| clings_to_left(next)) || matches!(before, b'(' | b'[' | b'{'));
         if before > b' ' && !clings {
-            out.push(b' ');
+            text[end] = b' ';
+            end += 1;
         }
         before = byte;
     }
-    if out.last() == Some(&b' ') {
-        out.pop();
-    }
-    out
+    end - usize::from(end > start && text[end - 1] == b' ')
 }
 
 /// Takes the lowest bit; its place.

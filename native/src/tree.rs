@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// Beyond so many formatting elements that are open or to be opened again a real tree is used.
 const FORMATTING_MOST: usize = 256;
+/// So much text without its NULs is gathered before it is handed on.
+const CLEAN_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Space {
@@ -456,8 +458,22 @@ impl Tree {
             self.page.text(text);
             return;
         }
+        // Little by little: there may be a NUL behind each byte of a long document.
         let replacement = if replaces_nul { "\u{FFFD}" } else { "" };
-        let clean = text.split(|&byte| byte == 0).collect::<Vec<_>>().join(replacement.as_bytes());
+        let mut clean = Vec::with_capacity(text.len().min(CLEAN_BYTES));
+        for part in text.split_inclusive(|&byte| byte == 0) {
+            let kept = part.strip_suffix(b"\0").unwrap_or(part);
+            if clean.len() + kept.len() > CLEAN_BYTES {
+                self.page.text(&clean);
+                self.page.text(kept);
+                clean.clear();
+            } else {
+                clean.extend_from_slice(kept);
+            }
+            if kept.len() < part.len() {
+                clean.extend_from_slice(replacement.as_bytes());
+            }
+        }
         if !clean.is_empty() {
             self.page.text(&clean);
         }

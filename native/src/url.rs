@@ -325,7 +325,7 @@ pub fn base_of(url: &str, base_href: Option<&str>) -> Option<String> {
 /// The URLs of many references: their texts one after another, and of each what it is and where its text ends.
 pub struct Urls {
     text: String,
-    ends: Vec<(Joined, usize)>,
+    ends: Vec<(Joined, u32)>,
 }
 
 impl Urls {
@@ -333,7 +333,7 @@ impl Urls {
         let (mut text, mut ends) = (Vec::new(), Vec::new());
         for stem in stems {
             let joined = base.join(stem, max_bytes, &mut text);
-            ends.push((joined, text.len()));
+            ends.push((joined, text.len() as u32));
         }
         text.shrink_to_fit();
         ends.shrink_to_fit();
@@ -343,8 +343,8 @@ impl Urls {
     pub fn iter(&self) -> impl Iterator<Item = (Joined, &str)> {
         let mut start = 0;
         self.ends.iter().map(move |&(joined, end)| {
-            let text = &self.text[start..end];
-            start = end;
+            let text = &self.text[start..end as usize];
+            start = end as usize;
             (joined, text)
         })
     }
@@ -353,10 +353,10 @@ impl Urls {
     pub fn part(&self, start: usize, end: usize) -> impl Iterator<Item = &str> {
         let end = end.min(self.ends.len());
         let start = start.min(end);
-        let mut at = if start == 0 { 0 } else { self.ends[start - 1].1 };
+        let mut at = if start == 0 { 0 } else { self.ends[start - 1].1 as usize };
         self.ends[start..end].iter().filter_map(move |&(joined, end)| {
-            let text = &self.text[at..end];
-            at = end;
+            let text = &self.text[at..end as usize];
+            at = end as usize;
             (joined == Joined::Url).then_some(text)
         })
     }

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 _SOURCE = str(Path(__file__).parents[1])
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
 HEAP_SPARE_BYTES = 4 << 20
 TRIM_PAUSE_TIMES = 50
@@ -33,11 +33,14 @@ def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "su
 
 def return_large_blocks() -> None:
     """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
-    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
+    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007). Threads
+    that begin from now on share that heap, since each would keep what was freed on one of its own; they are few, and
+    most of what they ask for comes from small caches that each has."""
     with contextlib.suppress(OSError, AttributeError):  # not glibc: nothing to tune
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
         mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)
+        mallopt(M_ARENA_MAX, 1)
 
 
 class FreeMemory:

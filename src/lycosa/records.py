@@ -78,13 +78,18 @@ class Request(msgspec.Struct, frozen=True):
     private: PrivateParts | None = None
 
 
+class BodyClaim(msgspec.Struct, frozen=True, weakref=True):
+    """Stands for a large body in what a downloader counts; gone, when nobody wants the body any more."""
+
+
 class Response(msgspec.Struct, frozen=True, weakref=True):
     """What came back, or why nothing did. Times are of the monotonic clock, in seconds.
 
     `header_block` is the last response's status line and headers as received; `headers` the same with lower-case names,
     repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not. `hints`
     are the `Link` fields of 103 Early Hints that came before. `was_held`: the connection broke after we had let it wait
-    for long, which says nothing of the host.
+    for long, which says nothing of the host. `claim`: whoever has it counts as having the body; None where that is not
+    counted.
     """
 
     url: str
@@ -101,6 +106,12 @@ class Response(msgspec.Struct, frozen=True, weakref=True):
     detail: str = ""
     hints: str = ""
     was_held: bool = False
+    claim: "BodyClaim | None" = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the body."""
+        return len(self.body)
 
     @property
     def took_ms(self) -> int:

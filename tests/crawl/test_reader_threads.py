@@ -14,18 +14,22 @@ import msgspec
 import pytest
 
 from lycosa import Crawl
+from lycosa.crawl.loop import Engine
 from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.reader_threads import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer, PageReader, decoded_answer, read_page
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
 from lycosa.processes import FreeMemory
-from lycosa.records import Family, Request, Response
+from lycosa.records import BodyClaim, Family, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.store.page_rows import unpack_page
+from lycosa.store.recorded import RecordedResponse
 from lycosa.store.warc_read import WarcReader
+from lycosa.store.warc_record import HttpExchange, response_exchange
+from lycosa.web import FollowedLinks, Steps, url_key
 from lycosa.web.document import Document, Page, payload_sha1
 from lycosa.web.kernel import native
 from tests.crawl.consistency import problems
@@ -250,6 +254,77 @@ def test_packed_body_that_is_not_held_is_decoded_again_and_keeps_its_size() -> N
     prepared = reader.digests(plain)
     prepared.hold_packed(plain, reader.max_decoded_bytes)
     assert prepared.held_body is LONG
+
+
+@pytest.mark.parametrize("headers", [{}, PACKED])
+def test_document_that_is_held_as_its_record_gives_its_body_again(headers: dict[str, str]) -> None:
+    sent = gzip.compress(LONG) if headers else LONG
+    one, reader = answer("http://h/", body=sent, headers=headers), PageReader(CrawlSettings())
+    whole, claim = one.response, BodyClaim()
+    one.response = msgspec.structs.replace(whole, claim=claim)
+    reader.prepare(one)
+    assert one.prepared is not None
+    assert one.prepared.records is not None
+    one.hold_packed(reader.max_decoded_bytes)
+
+    assert isinstance(one.response, RecordedResponse)
+    assert (one.response.body, one.response.size_bytes, one.response.claim) == (sent, len(sent), claim)
+    assert (one.prepared.body, one.prepared.size_bytes, one.prepared.held_body) == (LONG, len(LONG), b"")
+    assert sum(map(len, one.prepared.records.members)) < len(LONG) / 2
+    for name in ("url", "status", "header_block", "headers", "ended_s", "truncated"):
+        assert getattr(one.response, name) == getattr(whole, name)
+
+    one.let_go()
+    assert (one.response.claim, one.response.body, one.prepared) == (None, b"", None)
+
+
+def test_document_without_records_is_held_as_it_was_sent() -> None:
+    one, reader = answer("http://h/", body=LONG), PageReader(CrawlSettings(archive="none"))
+    reader.prepare(one)
+    one.hold_packed(reader.max_decoded_bytes)
+    assert one.response.body is LONG
+    assert one.prepared is not None
+    assert one.prepared.body is LONG
+
+
+def test_long_document_is_held_as_its_record_while_its_many_links_are_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handle_in_steps(self: Engine, answer: LeaseAnswer, found: FollowedLinks) -> Steps[None]:
+        held.append(answer.response)
+        return (yield from before(self, answer, found))
+
+    def page(url: str) -> str:
+        return links(*(f"/{number}" for number in range(4_500))) if url.endswith("/") else "a page"
+
+    held, before = list[Response](), Engine._handle_in_steps
+    monkeypatch.setattr(Engine, "_handle_in_steps", handle_in_steps)
+    _, stats = crawl_site(tmp_path / "c", page, pages=1)
+
+    assert stats.known > 4_500
+    assert [type(each) for each in held] == [RecordedResponse]
+    with open_to_read(tmp_path / "c") as collection:
+        row = unpack_page(dict(collection.state.walk(Family.PAGE))[url_key("http://127.0.0.1:9/")])
+    assert row.size_bytes == held[0].size_bytes == len(page("/"))
+
+
+def test_records_of_a_document_that_is_not_packed_are_made_before_it_is_analysed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def analyse(*some: Any, **named: Any) -> Page:
+        made.append("page")
+        return read_page(*some, **named)
+
+    def record(*some: Any, **named: Any) -> HttpExchange:
+        made.append("records")
+        return response_exchange(*some, **named)
+
+    made = list[str]()
+    monkeypatch.setattr("lycosa.crawl.reading.read_page", analyse)
+    monkeypatch.setattr("lycosa.crawl.reading.response_exchange", record)
+    PageReader(CrawlSettings()).prepare(answer("http://h/", body=LONG))
+    PageReader(CrawlSettings()).prepare(answer("http://h/", body=gzip.compress(LONG), headers=PACKED))
+    assert made == ["records", "page", "page", "records"]
 
 
 @needs_kernel

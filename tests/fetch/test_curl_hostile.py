@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 from rig import QUICK, UNHURRIED, Rig, with_rig
 from rough_server import Act, Line, drips, says
@@ -275,6 +276,9 @@ def test_curl_large_bodies_wait_while_nobody_reads_those_that_came() -> None:
                 await asyncio.sleep(0.002)
 
             assert (await rig.get("/small")).body == b"hello"  # large ones that drip do not stop small ones
+            unread[:] = [msgspec.structs.replace(each, body=b"") for each in unread]  # it counts as before
+            await asyncio.sleep(0.01)
+            assert rig.downloader._flow.unread_bytes == 2 * len(body)
             unread.clear()
             assert await asyncio.gather(*waiting) == [True] * 8
 

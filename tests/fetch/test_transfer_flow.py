@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.fetch.downloader import TransferLimits
-from lycosa.fetch.flow import FAVOURED, PACED_BYTES, PACED_S, STUCK_S, FlowControl
+from lycosa.fetch.flow import FAVOURED, PACED_BYTES, PACED_S, SLOW_BYTES, SLOW_S, STUCK_S, FlowControl
 
 BODY_BYTES = 1_000
 PIECE_BYTES = 100
@@ -238,3 +238,33 @@ def test_flow_large_bodies_beyond_the_eager_ones_come_little_by_little_but_one()
         flow.turn(PACED_S * 1.01 * tick)
         receive_all()
     assert [transfer.body_bytes for transfer in others] == [whole] * 3
+
+
+def test_flow_large_bodies_come_slowly_while_enough_of_them_are_not_read() -> None:
+    whole = 4 * PACED_BYTES
+    limits = TransferLimits(body_bytes=whole, eager_bytes=whole - 1, unread_bytes=20 * whole)
+    flow = FlowControl(limits, now_s=0.0, plan_turn=lambda: None)
+    unread, fast, other = transfers = [WideTransfer(flow, 2 * whole) for _ in range(3)]
+    while unread.body_bytes < whole:
+        unread.receive()
+    flow.leave(unread)
+
+    def receive_all() -> list[int]:
+        for transfer in transfers[1:] * 200:
+            transfer.receive()
+        return [transfer.body_bytes for transfer in transfers[1:]]
+
+    before = receive_all()
+    assert max(before) <= limits.small_bytes
+    flow.turn(PACED_S * 1.01)  # too soon
+    assert receive_all() == before
+
+    flow.turn(SLOW_S * 1.01)
+    slow = receive_all()
+    assert all(size < now <= size + SLOW_BYTES for size, now in zip(before, slow, strict=True))
+
+    flow.let_go(unread.body_bytes)
+    flow.turn(SLOW_S * 2.02)
+    receive_all()
+    assert fast.body_bytes == 2 * whole
+    assert other.body_bytes > slow[1] + SLOW_BYTES

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -173,6 +174,35 @@ def test_main_element_in_a_title_leaves_no_mark_there() -> None:
 @given(st.binary(max_size=60) | st.lists(st.sampled_from(HOSTILE_BITS), max_size=12).map(b"".join))
 def test_kernel_makes_the_page_of_its_twin_of_any_bytes(body: bytes) -> None:
     assert not difference(document_of(body))
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "start", ["<p>", "<svg>", "<table><tr><td>", "<main>", "<pre>", "<h1>a</h1><main>b</main><nav>"]
+)
+def test_kernel_makes_the_page_of_its_twin_of_long_texts_with_nuls(start: str) -> None:
+    long = "word " * 20_000
+    for text in ("a\0b " * 30_000, f"{long}\0{long}", f"\0{long}\0", "\0" * 70_000, f"\0 \0&amp;{long}\r\n\0"):
+        assert not difference(document_of(f"{start}{text}</main> ({text[:90]})".encode()))
+
+
+@needs_kernel
+def test_text_with_a_nul_behind_each_character_takes_no_multiple_of_its_size() -> None:
+    script = """
+from lycosa.web import analyse_page
+
+def peak_mb():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+analyse_page(b"<p>a", url="http://h/", content_type="text/html")
+body = b"<p>" + b"a\\0" * 4_000_000
+before = peak_mb()
+analyse_page(body, url="http://h/", content_type="text/html", fingerprint=0, digest=b"")
+print(peak_mb() - before)
+"""
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=120).stdout
+    assert float(told) < 32  # the text has 4 MB; a list of its parts would have 64
 
 
 @needs_kernel

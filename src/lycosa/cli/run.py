@@ -225,11 +225,11 @@ class RunBefore(NamedTuple):
 async def _crawl_once(job: CrawlJob, before: RunBefore | None) -> tuple[CrawlStats, str, RunBefore]:
     """A crawl until it ends; it may be to continue with settings that were changed meanwhile (`crawl.steering`)."""
     view = view_on(sys.stderr, quiet=job.quiet)
+    return_large_blocks()  # before threads begin
     async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
         if before is not None:
             crawl.engine.orders.continue_run(is_paused=before.is_paused)
         gc.freeze()  # what is there by now stays
-        return_large_blocks()
         _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
         shower = None if job.quiet else asyncio.create_task(_show(crawl, view))
         try:

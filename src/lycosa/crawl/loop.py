@@ -84,7 +84,7 @@ class Engine:
             self._changed.set()
         elif prepared and prepared.links.leading > LINKS_AT_ONCE and self.pages.can_take_early(answer):
             if lease.kind is not RequestKind.REVISIT:  # which compares the body several times
-                prepared.hold_packed(answer.response, self.shard.reader.max_decoded_bytes)
+                answer.hold_packed(self.shard.reader.max_decoded_bytes)
             with self._errors_end_crawl():
                 self._background.start(self._handle_in_steps(answer, prepared.links), lease.host.host)
             self._changed.set()
@@ -132,7 +132,7 @@ class Engine:
         if not response.was_held:
             self._addresses.outage.record(lease.host.host, response.failure, self.now())
         seconds = max(0.0, response.ended_s - response.started_s)
-        lease.host.record_request(len(response.body), seconds, self.now_unix())
+        lease.host.record_request(response.size_bytes, seconds, self.now_unix())
         return self._handlers[lease.kind].handle(answer)
 
     def _admit(self, page: ReadPage) -> None:

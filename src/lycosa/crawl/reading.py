@@ -17,9 +17,10 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import Lease, Reason, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
-from lycosa.store import HttpExchange, LinkRow, link_row, response_exchange
+from lycosa.store import HttpExchange, LinkRow, link_row, recorded_response, response_exchange
 from lycosa.web import (
     FOLLOWED_RELS,
+    SNIFF_BYTES,
     Analysers,
     FollowedLinks,
     LinkKind,
@@ -35,6 +36,7 @@ from lycosa.web import (
     follow_links,
     header_statements,
     host_statements,
+    identify_media,
     join_map,
     matches_pattern,
     named_analysers,
@@ -261,7 +263,17 @@ class LeaseAnswer(msgspec.Struct):
 
     def let_go(self) -> None:
         """What came of it stands in the next commit: its body, and what was read of it, need no memory any more."""
-        self.response, self.prepared = msgspec.structs.replace(self.response, body=b""), None
+        self.response, self.prepared = Response(self.response.url, self.response.status), None
+
+    def hold_packed(self, cap_bytes: int) -> None:
+        """Of a long document that is read no more is held than its record, or else than its body as it was sent. The
+        record may be a tenth of that; it counts as the body all the same, since that may be asked for again."""
+        if (prepared := self.prepared) is None:
+            return
+        prepared.hold_packed(self.response, cap_bytes)
+        if prepared.records is not None and prepared.records.members:
+            size_bytes, self.response = prepared.size_bytes, recorded_response(self.response, prepared.records)
+            prepared.held_body, prepared.packed = b"", (self.response, cap_bytes, size_bytes)
 
     @property
     def is_document(self) -> bool:
@@ -330,12 +342,15 @@ class PageReader:
             with suppress(Exception):
                 prepared = self.digests(answer.response)
                 if prepared.is_large:
+                    # What the analysis finds takes more than the records; of a packed document its body goes before.
+                    if self.analysers is None and not answer.response.headers.get("content-encoding"):
+                        prepared.records = self._records(answer, prepared)
                     # a revisit compares the body several times, and pipelines are shown it
                     if answer.lease.kind is RequestKind.REVISIT or self.has_pipelines:
                         self.analyse(answer.response, prepared)
                     else:
                         self._analyse_packed(answer.response, prepared)
-                    prepared.records = self._records(answer, prepared)
+                    prepared.records = prepared.records or self._records(answer, prepared)
                 answer.prepared = prepared
 
     def _analyse_packed(self, response: Response, prepared: PreparedPage) -> None:
@@ -351,9 +366,11 @@ class PageReader:
     def _records(self, answer: LeaseAnswer, prepared: PreparedPage) -> HttpExchange | None:
         """The records of a document that is new and will be kept; None: they are made when that is known."""
         lease, request, response = answer.lease, answer.request, answer.response
-        if not self.has_archive or request is None or lease.kind is RequestKind.REVISIT or prepared.page is None:
+        if not self.has_archive or request is None or lease.kind is RequestKind.REVISIT:
             return None
-        if not self.is_kept(response.url, prepared.page.media.essence):
+        content_type = response.headers.get("content-type")
+        media = prepared.page.media if prepared.page else identify_media(content_type, prepared.body[:SNIFF_BYTES])
+        if not self.is_kept(response.url, media.essence):
             return None
         metadata = record_metadata(lease, response, self.rules.agent)
         return response_exchange(

@@ -58,7 +58,7 @@ class RequestWriter(FetchObserver, CommitParticipant):
             kind=lease.kind.name.lower(),
             status=response.status,
             failure=response.failure or "",
-            bytes=len(response.body),
+            bytes=response.size_bytes,
             first_byte_ms=None if first_s is None else round(1_000 * first_s),
             total_ms=round(1_000 * (response.ended_s - response.started_s)),
             attempt=1 + (lease.entry.tries + lease.entry.other_tries if lease.entry else 0),

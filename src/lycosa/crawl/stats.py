@@ -280,7 +280,7 @@ class Counters:
 
     def request(self, response: Response) -> None:
         """A request has ended, one way or the other."""
-        size_bytes = len(response.body)
+        size_bytes = response.size_bytes
         self.totals.requests += 1
         self.totals.bytes += size_bytes
         self.totals.statuses[str(response.status or response.failure or "none")] += 1

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
+import msgspec
 import pycurl
 
 from lycosa.errors import SettingsError
@@ -33,7 +34,7 @@ from lycosa.fetch.downloader import (
 )
 from lycosa.fetch.flow import FlowControl
 from lycosa.fetch.transfer import Transfer, TransferContext
-from lycosa.records import Failure, Request, Response
+from lycosa.records import BodyClaim, Failure, Request, Response
 
 # Events taken at a time; the rest wait for the loop's next turn, so that others get theirs.
 EVENTS_A_TURN = 256
@@ -300,7 +301,8 @@ class CurlDownloader:
         self._driver.remove(transfer.curl)
         self._flow.leave(transfer)
         if self._flow.counted_bytes(transfer.body_bytes):
-            weakref.finalize(response, self._let_go_soon, transfer.body_bytes).atexit = False
+            response = msgspec.structs.replace(response, claim=BodyClaim())
+            weakref.finalize(response.claim, self._let_go_soon, transfer.body_bytes).atexit = False
         self._received_bytes += transfer.body_bytes
         self._connections_opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
         done = transfer.done

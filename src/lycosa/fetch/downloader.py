@@ -137,7 +137,7 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes: int = 256 * 1024
     in_flight_bytes: int = 256_000_000
     unread_bytes: int = 16_000_000
-    eager_bytes: int = 8_000_000
+    eager_bytes: int = 4_000_000
     small_bytes: int = 160_000
     bandwidth_bytes_s: float | None = None
 

@@ -4,7 +4,8 @@
 Bodies count until nobody has them any more: where whoever reads them cannot keep up, fewer come in. Small bodies are
 never held for memory, so that large ones that drip cannot stop them. Large bodies come as fast as they can only while
 there are few of them: then one transfer at a time does, and each of the others gets so much a tick, which no slow
-server notices. Invariants: bytes in flight stay below the cap as long as no transfer has a larger limit than the usual
+server notices. Where those that have come and are not read yet are as many, all come slowly: who reads has enough to
+do with them. Invariants: bytes in flight stay below the cap as long as no transfer has a larger limit than the usual
 one; there is no standstill, because a few transfers, the first to need it, are favoured and may always go on to their
 own limit; held transfers go on in the order they were held, so bandwidth is shared evenly. Called by `fetch.transfer`
 for every piece, and by `fetch.curl`.
@@ -25,6 +26,8 @@ STUCK_S = 5.0
 # Where large bodies no longer come as fast as they can, each gets so much in such a time, which is one tick of the
 # clocks: two megabytes a second.
 PACED_S, PACED_BYTES = 0.08, 256 * 1024
+# Where those who read do not keep up: a piece of libcurl's in three ticks, so that no server gives a transfer up.
+SLOW_S, SLOW_BYTES = 0.28, 64 * 1024
 # Unused bandwidth is saved up for this long: a burst after a pause stays small.
 BURST_S = 0.2
 
@@ -115,7 +118,8 @@ class FlowControl:
         if self._has_moved:
             self._has_moved, self._moved_s = False, now_s
         self._is_stuck = now_s - self._moved_s > STUCK_S
-        if self._is_crowded and now_s - self._paced_s < PACED_S:
+        pause_s, paced_bytes = (SLOW_S, SLOW_BYTES) if self._is_slow else (PACED_S, PACED_BYTES)
+        if self._is_crowded and now_s - self._paced_s < pause_s:
             return
         self._paced_s = now_s
         for queue in (self._held_favoured, self._held):
@@ -126,7 +130,7 @@ class FlowControl:
                 transfer.is_paused = False
                 self._next = transfer  # for one piece; for the next one it waits behind the others
                 if self._rate_bytes_s is None:
-                    self._paced[transfer] = transfer.body_bytes + PACED_BYTES
+                    self._paced[transfer] = transfer.body_bytes + paced_bytes
                 transfer.go_on()
         self._next = None
 
@@ -146,10 +150,15 @@ class FlowControl:
         """Has so much come that the rest has to come little by little?"""
         return self.in_flight_bytes + self.unread_bytes > self._eager_bytes and self._rate_bytes_s is None
 
+    @property
+    def _is_slow(self) -> bool:
+        """Do those who read not keep up, so that no large body needs to come fast?"""
+        return self.unread_bytes > self._eager_bytes and not self._is_stuck
+
     def _is_in_time(self, transfer: Holdable, body_bytes: int) -> bool:
         if self._fast is None:
             self._fast = transfer
-        return transfer is self._fast or body_bytes <= self._paced.get(transfer, 0)
+        return (transfer is self._fast and not self._is_slow) or body_bytes <= self._paced.get(transfer, 0)
 
     def _has_memory(self, size_bytes: int) -> bool:
         return self.in_flight_bytes + self.unread_bytes + size_bytes <= self._full_bytes

@@ -36,7 +36,7 @@ LOOK_LAST_BYTES = 2 * 1024 * 1024
 # So many pieces of a body, or bytes of them, are joined at a time: a list of millions takes far more memory than the
 # body, and joining a long body at its end takes its size twice. A body of many pieces that are this small on average is
 # meant to keep us busy, and is cut.
-JOINED_PIECES, JOINED_BYTES = 1_024, 1024 * 1024
+JOINED_PIECES, JOINED_BYTES = 1_024, 256 * 1024
 MANY_PIECES = 100_000
 SMALL_PIECE_BYTES = 64
 # A server may give a client up that takes nothing for so long.

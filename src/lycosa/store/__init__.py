@@ -76,6 +76,7 @@ from lycosa.store.page_rows import (
     unpack_links,
     unpack_page,
 )
+from lycosa.store.recorded import recorded_response
 from lycosa.store.released import (
     COPY,
     STORE_WARC_FOLDER,
@@ -139,9 +140,9 @@ __all__ = [
     "members_of", "move_records", "open_central_store", "open_packed", "pack_links", "pack_row", "packed_name",
     "page_at", "pages_at",
     "patch_locations", "patch_on_read_exchange", "patched_exchange", "put_bytes", "put_verified", "read_chunks",
-    "read_entry", "read_message", "read_record_at", "recompress_record", "record_bytes", "released_files",
-    "remember_store", "rendered_exchange", "rendered_message", "require_shareable_store", "require_store",
-    "response_exchange", "response_of_revisit", "response_parts", "revisit_exchange", "shard_paths", "sharded_parent",
-    "store_urls", "unpack_head", "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path", "warcinfo",
-    "write_arriving", "write_forgotten",
+    "read_entry", "read_message", "read_record_at", "recompress_record", "record_bytes", "recorded_response",
+    "released_files", "remember_store", "rendered_exchange", "rendered_message", "require_shareable_store",
+    "require_store", "response_exchange", "response_of_revisit", "response_parts", "revisit_exchange", "shard_paths",
+    "sharded_parent", "store_urls", "unpack_head", "unpack_links", "unpack_page", "unpack_warc", "upload_warc",
+    "warc_path", "warcinfo", "write_arriving", "write_forgotten",
 ]  # fmt: skip

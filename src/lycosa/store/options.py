@@ -17,7 +17,7 @@ _CACHE_URL_BYTES = 3
 MEMTABLES_BYTES = 48 << 20
 # What a start after a kill has to read again, well under a second. It bounds the memtables as well: the families that
 # hold the oldest log back are flushed.
-WAL_BYTES = 16 << 20
+WAL_BYTES = 8 << 20
 # With 64 MB a file this covers 16 GB of state without reopening one; sockets need the descriptors more.
 OPEN_FILES = 256
 SST_BYTES = 64 << 20
