@@ -90,6 +90,11 @@ def test_index_of_another_version_is_made_anew_and_that_is_said(crawled: tuple[W
         (("a*",), "two letters or more"),
         (("word " * 10_000,), "10,000 words"),
         (("-x",), "only says what not"),
+        (("-news",), "only says what not"),
+        (("x", "--jsom"), "No such option: --jsom"),
+        (("x", "--facet"), "Possible options: --facets"),
+        (("x", "--limit", "5"), "No such option: --limit"),
+        (("x", "--page"), "requires an argument"),
     ],
 )
 def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words: tuple[str, ...], says: str) -> None:
@@ -97,6 +102,21 @@ def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words
     assert said.code == 2
     assert says in said.err
     assert "Traceback" not in said.err
+
+
+def test_word_with_a_dash_after_the_folder_is_a_part_of_the_query(crawled: tuple[Web, Path]) -> None:
+    every = lycosa("search", crawled[1], "site:sim", "--json", "--all").facts
+    title = max(every["results"][0]["title"].split(), key=len).lower()
+    word = f"n{title}"
+
+    with_title = lycosa("search", crawled[1], "site:sim", title, "--json", "--all").facts["total"]
+    without_title = lycosa("search", crawled[1], "site:sim", f"-{title}", "--json", "--all").facts["total"]
+    same = lycosa("search", crawled[1], "site:sim", f"-{word}", "-n2", "--json", "--all").facts
+    behind = lycosa("search", "--json", "--all", crawled[1], "-n", "2", "--", "site:sim", "--x").facts
+
+    assert with_title + without_title == every["total"]
+    assert (same["total"], len(same["results"])) == (every["total"], 2)
+    assert behind["total"] >= 0
 
 
 @pytest.mark.slow

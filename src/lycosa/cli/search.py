@@ -6,12 +6,22 @@ They work beside a running crawl or without one. A search updates the index firs
 import re
 import sys
 import textwrap
-from typing import Annotated, TextIO
+from itertools import islice
+from typing import Annotated, Any, TextIO
 
 import msgspec
 import typer
 
-from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, asked_fields
+from lycosa.cli.options import (
+    AsJson,
+    CommandTable,
+    FieldEntries,
+    FieldsFile,
+    Folder,
+    InFolder,
+    LycosaCommand,
+    asked_fields,
+)
 from lycosa.cli.wording import ProgressLine, count, counted, duration, note, printable, say_json, size
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect import page_of, size_words
@@ -33,6 +43,7 @@ from lycosa.search import (
 from lycosa.web import MediaKind, can_read_pdf, media_kind, read_pdf
 
 ROWS = 10
+ROWS_OPTION = re.compile(r"-n\d+")
 SNIPPET_COLUMNS = 100
 AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
 QUERY = (
@@ -43,8 +54,30 @@ QUERY = (
 app = CommandTable()
 
 
+class QueryCommand(LycosaCommand):
+    """A command with a query, in which `-word` stands for pages without the word: of one dash only `-n` is an
+    option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_values = {name for param in self.params if not getattr(param, "is_flag", True) for name in param.opts}
+        options, words, rest = list[str](), list[str](), iter(args)
+        for word in rest:
+            if word == "--":
+                words += rest
+            elif word in with_values:
+                value = [*islice(rest, 1)]
+                if not value:
+                    return super().parse_args(ctx, [word])  # says that it wants one
+                options += [word, *value]
+            elif word.startswith("--") or (word.startswith("-") and not words) or ROWS_OPTION.fullmatch(word):
+                options.append(word)
+            else:
+                words.append(word)
+        return super().parse_args(ctx, [*options, "--", *words])
+
+
 @app.command(
-    context_settings={"ignore_unknown_options": True},  # -word is part of a query
+    cls=QueryCommand,
     epilog="""
         lycosa search my-crawl solar power
         lycosa search my-crawl '"heat pump" -gas lang:en after:2026-01'
