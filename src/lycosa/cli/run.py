@@ -21,7 +21,7 @@ import uvloop
 from lycosa.api import Crawl
 from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
-from lycosa.cli.startup import INTERRUPTED
+from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, duration, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
@@ -58,6 +58,7 @@ def run(job: CrawlJob) -> None:
         require_targets(job.settings, job.into)
     with _live_page(job):
         stats, ended_by = uvloop.run(_crawl(job))
+        raise_on_interrupt()  # the handlers of the event loop are gone
     if job.settings.workers and job.settings.index:
         ended_by = _index_shards(job, stats, ended_by)
     _end(job, stats, ended_by)
@@ -94,7 +95,9 @@ def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[C
         _warn(
             f"--index is for one machine: the next search, or lycosa index {job.into}, indexes the shards that are here"
         )
-    _end(job, *uvloop.run(_crawl_with_others(job, crawl)))
+    stats, ended_by = uvloop.run(_crawl_with_others(job, crawl))
+    raise_on_interrupt()
+    _end(job, stats, ended_by)
 
 
 def _warn_without_pillow() -> None:
