@@ -191,7 +191,7 @@ class CommandTable(typer.Typer):
 
 class CrawlJob(NamedTuple):
     """What the user asked for. `leftover_note` is shown about URLs that are left when the same command would not
-    continue the crawl; if it is empty, the summary says how to continue."""
+    continue the crawl; if it is empty, the summary says how to continue. `bare_seeds` were typed without a scheme."""
 
     settings: CrawlSettings
     into: Path
@@ -200,10 +200,18 @@ class CrawlJob(NamedTuple):
     recrawl: Recrawl | None = None
     leftover_note: str = ""
     serves: bool = False  # the live page runs beside it
+    bare_seeds: tuple[str, ...] = ()
 
 
-class CrawlCommand(LycosaCommand):
-    """A command with options for settings, in which `--allow-private` may stand alone or before a network."""
+class PrivateNetworksCommand(LycosaCommand):
+    """A command in which `--allow-private` may stand alone or before a network."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, expand_allow_private(args))
+
+
+class CrawlCommand(PrivateNetworksCommand):
+    """A command with options for settings."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -212,9 +220,6 @@ class CrawlCommand(LycosaCommand):
             # before the first request is sent: 0.13 s.
             if not param.required:  # what has to be there is still asked for
                 param.process_value = _as_typed  # type: ignore[assignment,method-assign]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, expand_allow_private(args))
 
 
 def _as_typed(_context: object, value: Any) -> Any:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,7 +97,7 @@ def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[C
         )
     stats, ended_by = uvloop.run(_crawl_with_others(job, crawl))
     raise_on_interrupt()
-    _end(job, stats, ended_by)
+    _end(job, stats, ended_by, in_cluster=True)
 
 
 def _warn_without_pillow() -> None:
@@ -131,7 +131,7 @@ def _index_shards(job: CrawlJob, stats: CrawlStats, ended_by: str) -> str:
     return ended_by
 
 
-def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
+def _end(job: CrawlJob, stats: CrawlStats, ended_by: str, *, in_cluster: bool = False) -> None:
     if job.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not job.quiet:
@@ -139,7 +139,8 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
         budget = job.recrawl.budget if job.recrawl else None
         if budget is None and (job.recrawl or job.settings.keep_fresh):
             budget = job.settings.visits_per_day
-        left = visits_left(stats, ended_by, keeps_fresh=job.settings.keep_fresh and not job.recrawl)
+        keeps_fresh = job.settings.keep_fresh and not job.recrawl
+        left = visits_left(stats, ended_by, keeps_fresh=keeps_fresh, in_cluster=in_cluster)
         if job.recrawl and job.recrawl.everything and job.recrawl.most and not (stats.run_visits or ended_by):
             left = "every page was visited within the last hour: --all without --visits visits them once more"
         if job.recrawl and not (job.recrawl.urls or job.recrawl.everything or stats.run_visits or ended_by or left):
@@ -155,8 +156,14 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
                 settings=None if job.leftover_note else job.settings,
             )
         )
-    is_recrawl = job.recrawl is not None or stats.run_visits > 0
-    code = _exit_code(stats, ended_by, fail_on_limit=job.settings.fail_on_limit, is_recrawl=is_recrawl)
+    code = _exit_code(
+        stats,
+        ended_by,
+        fail_on_limit=job.settings.fail_on_limit,
+        is_recrawl=job.recrawl is not None or stats.run_visits > 0,
+        has_order=job.recrawl is not None and bool(job.recrawl.everything or job.recrawl.urls),
+        bare_seeds=job.bare_seeds,
+    )
     if code:
         raise typer.Exit(code)
 
@@ -176,34 +183,49 @@ def _next_visit_words(job: CrawlJob) -> str:
     return f"nothing was due; the next page is due in {duration(left_s)}, at {format_date(at_s)}"
 
 
-def _exit_code(stats: CrawlStats, ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:
+def _exit_code(
+    stats: CrawlStats,
+    ended_by: str,
+    *,
+    fail_on_limit: bool,
+    is_recrawl: bool = False,
+    has_order: bool = False,
+    bare_seeds: Sequence[str] = (),
+) -> int:
+    """Says what went wrong, too. `has_order`: pages were to be visited, due or not."""
     if ended_by == "interrupted":
         return INTERRUPTED
+    asked = _worded(most_first(stats.run_statuses), bare_seeds)
     if is_recrawl and stats.has_only_silence:
-        if not (stats.run_visits or stats.revisiting):  # nothing was due; hosts that were given up do not answer yet
+        is_refused = "address-refused" in stats.run_statuses  # a host that is down is asked with nothing due, too
+        if not (stats.run_visits or stats.revisiting or has_order or is_refused):
             return 0
-        _warn(f"no page could be visited again, no host answered: {_worded(most_first(stats.run_statuses))}")
+        _warn(f"no page could be visited again, no host answered: {asked}")
         return NOTHING_FETCHED
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        why = stats.standing if ended_by == "waiting" else _reasons(stats)
+        why = stats.standing if ended_by == "waiting" else _reasons(stats, bare_seeds)
         _warn(f"nothing could be fetched: {why}")
         return NOTHING_FETCHED
     if stats.has_only_silence:
-        _warn(f"no host answered in this run: {_worded(most_first(stats.run_statuses))}; the same command tries again")
+        _warn(f"no host answered in this run: {asked}; the same command tries again")
         return NOTHING_FETCHED
     return 0
 
 
-def _reasons(stats: CrawlStats) -> str:
+def _reasons(stats: CrawlStats, bare_seeds: Sequence[str]) -> str:
     """`no such host (2), connect (1)`, and what helps where an option does."""
-    return _worded(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored))
+    return _worded(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored), bare_seeds)
 
 
-def _worded(why: list[tuple[str, int]]) -> str:
+def _worded(why: list[tuple[str, int]], bare_seeds: Sequence[str]) -> str:
     words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
-    return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
+    hints = [HINTS[name] for name, _ in why[:1] if name in HINTS]
+    if bare_seeds and any(name == "tls" for name, _ in why):
+        first = bare_seeds[0]
+        hints.append(f"{first} was taken as https: try http://{first}")
+    return "; ".join([words, *hints])
 
 
 async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
