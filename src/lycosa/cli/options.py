@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from lycosa.crawl import Recrawl, literal_hosts
-from lycosa.errors import SettingsError
+from lycosa.errors import SettingsError, require_utf8
 from lycosa.records import FieldRule
 from lycosa.settings import (
     DEFAULTS,
@@ -290,6 +290,7 @@ def resolve_settings(
 
     `typed` holds settings by name; those that were not typed are None or empty.
     """
+    require_utf8(into)
     given = {name: value for name, value in typed.items() if value not in (None, [], ())}
     for name, what in NEVER_EMPTY.items():
         if isinstance(word := given.get(name), str) and not word.strip():

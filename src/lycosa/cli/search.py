@@ -3,7 +3,9 @@
 They work beside a running crawl or without one. A search updates the index first, unless a crawl does.
 """
 
+import math
 import re
+import shutil
 import sys
 import textwrap
 from itertools import islice
@@ -44,7 +46,9 @@ from lycosa.web import MediaKind, can_read_pdf, media_kind, read_pdf
 
 ROWS = 10
 ROWS_OPTION = re.compile(r"-n\d+")
-SNIPPET_COLUMNS = 100
+SNIPPET_COLUMNS = 100  # where the output is no terminal
+LEAST_COLUMNS = 20
+_INDENT = "     "
 AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
 QUERY = (
     'Words, "a phrase", begin*, -without, OR, (…); title: heading: text: url: anchor: before a word look there alone; '
@@ -129,7 +133,7 @@ def search(
             _show_one(place, result, names_copies=everything)
     if found.facets is not None and found.total:
         _show_facets(found.facets, sys.stderr if jsonl else sys.stdout)
-    _sum_up(found)
+    _sum_up(found, rows)
 
 
 @app.command(
@@ -204,7 +208,7 @@ def _show_facets(facets: Facets, stream: TextIO) -> None:
         print(printable(f"{name:<10} {', '.join(shown) or '-'}", stream.encoding), file=stream)
 
 
-def _sum_up(found: SearchResults) -> None:
+def _sum_up(found: SearchResults, rows: int) -> None:
     about = "" if found.is_exact else "about "
     line = f"{about}{counted(found.total, 'page')} in {1000 * found.seconds:.0f} ms"
     if found.folded:
@@ -216,7 +220,10 @@ def _sum_up(found: SearchResults) -> None:
         are = "is" if found.behind == 1 else "are"
         line += f"; {counted(found.behind, 'change')} {are} not in the index yet"
     shown = found.offset + len(found.results)
-    if shown >= MOST_SHOWN and found.total > MOST_SHOWN:
+    if found.offset and not found.results and found.total:
+        last = math.ceil(min(found.total, MOST_SHOWN) / rows)
+        line += f"; --page {found.offset // rows + 1} is behind the last one, --page {last}"
+    elif shown >= MOST_SHOWN and found.total > MOST_SHOWN:
         line += f"; only the first {count(MOST_SHOWN)} are shown: narrow the query"
     elif shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
@@ -237,10 +244,16 @@ def _show_one(place: int, result: SearchResult, *, names_copies: bool) -> None:
     for url in result.copy_urls if names_copies else ():
         print(printable(f"     = {url}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
-    for line in textwrap.wrap(text, SNIPPET_COLUMNS):
+    for line in textwrap.wrap(text, _snippet_columns()):
         pieces = (mark.get(piece) or printable(piece, encoding) for piece in re.split("([\1\2])", line))
-        print("     " + "".join(pieces))
-    print(f"     {result.date}  score {result.score:.3g}\n")
+        print(_INDENT + "".join(pieces))
+    print(f"{_INDENT}{result.date}  score {result.score:.3g}\n")
+
+
+def _snippet_columns() -> int:
+    if not sys.stdout.isatty():
+        return SNIPPET_COLUMNS
+    return max(LEAST_COLUMNS, shutil.get_terminal_size((SNIPPET_COLUMNS, 24)).columns - len(_INDENT))
 
 
 @app.command()

@@ -126,7 +126,7 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
     )
     server = uvicorn.Server(config)
     # Its own handlers raise the signal once more when it has ended, so that the process would end by it.
-    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
     on_end(lambda: setattr(server, "should_exit", True))
     on_ready(f"{scheme}://{shown}:{listening.getsockname()[1]}/?token={token}")
     try:
