@@ -166,6 +166,15 @@ def test_crawl_of_a_url_without_a_scheme_says_that_it_was_taken_as_https(capsys:
     assert second.endswith("tls (1)")
 
 
+def test_crawl_with_a_wrong_password_says_that_it_was_not_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    stats = CrawlStats(failed=Counter({"401": 1}), run_statuses=Counter({"401": 2}))
+    _exit_code(stats, "", fail_on_limit=False, has_users=True)
+    _exit_code(stats, "", fail_on_limit=False)
+    with_one, without = capsys.readouterr().err.splitlines()
+    assert with_one.endswith("401 (1); the name and password of --user were not accepted")
+    assert "want to know who asks" in without
+
+
 def test_status_of_a_paused_crawl_says_how_it_continues_and_not_that_it_waits() -> None:
     paused = CrawlStats(pages=3, queued=4, is_running=True, is_paused=True, standing="waiting: 1 host to answer")
     text = summary(paused, Path("my crawl"), is_status=True)

@@ -30,7 +30,7 @@ from lycosa.cli.options import (
     with_settings,
 )
 from lycosa.cli.run import run
-from lycosa.cli.wording import counted, note
+from lycosa.cli.wording import counted, folder_word, note
 from lycosa.crawl import Action, AddedUrl, Inbox, Recrawl, log_added, refuse_forgotten, refuse_private, steer
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.settings import DEFAULTS, SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
@@ -246,7 +246,7 @@ def steer_command(
     uses them when it continues. What was done is written to log.jsonl in the collection.
     """
     if values and action != "set":
-        raise SettingsError(f"{action} takes no settings: lycosa steer {into} set {values[0]}")
+        raise SettingsError(f"{action} takes no settings: lycosa steer {folder_word(into)} set {values[0]}")
     note(steer(into, action, dict(map(_setting, values or [])), origin="command line"))
 
 

@@ -37,8 +37,10 @@ VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
+NOT_ACCEPTED = "401, although a name and password were given"
 HINTS = {
     "401": "the pages want to know who asks, --user NAME:PASSWORD or --header says so",
+    NOT_ACCEPTED: "the name and password of --user were not accepted",
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
     "login-failed": "the form login did not work, log.jsonl says why",
@@ -163,6 +165,7 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str, *, in_cluster: bool = 
         is_recrawl=job.recrawl is not None or stats.run_visits > 0,
         has_order=job.recrawl is not None and bool(job.recrawl.everything or job.recrawl.urls),
         bare_seeds=job.bare_seeds,
+        has_users=bool(job.settings.users),
     )
     if code:
         raise typer.Exit(code)
@@ -191,11 +194,13 @@ def _exit_code(
     is_recrawl: bool = False,
     has_order: bool = False,
     bare_seeds: Sequence[str] = (),
+    has_users: bool = False,
 ) -> int:
     """Says what went wrong, too. `has_order`: pages were to be visited, due or not."""
     if ended_by == "interrupted":
         return INTERRUPTED
-    asked = _worded(most_first(stats.run_statuses), bare_seeds)
+    hints = Hints(bare_seeds, has_users)
+    asked = hints.after(most_first(stats.run_statuses))
     if is_recrawl and stats.has_only_silence:
         is_refused = "address-refused" in stats.run_statuses  # a host that is down is asked with nothing due, too
         if not (stats.run_visits or stats.revisiting or has_order or is_refused):
@@ -205,7 +210,7 @@ def _exit_code(
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        why = stats.standing if ended_by == "waiting" else _reasons(stats, bare_seeds)
+        why = stats.standing if ended_by == "waiting" else _reasons(stats, hints)
         _warn(f"nothing could be fetched: {why}")
         return NOTHING_FETCHED
     if stats.has_only_silence:
@@ -214,18 +219,26 @@ def _exit_code(
     return 0
 
 
-def _reasons(stats: CrawlStats, bare_seeds: Sequence[str]) -> str:
+def _reasons(stats: CrawlStats, hints: "Hints") -> str:
     """`no such host (2), connect (1)`, and what helps where an option does."""
-    return _worded(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored), bare_seeds)
+    return hints.after(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored))
 
 
-def _worded(why: list[tuple[str, int]], bare_seeds: Sequence[str]) -> str:
-    words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
-    hints = [HINTS[name] for name, _ in why[:1] if name in HINTS]
-    if bare_seeds and any(name == "tls" for name, _ in why):
-        first = bare_seeds[0]
-        hints.append(f"{first} was taken as https: try http://{first}")
-    return "; ".join([words, *hints])
+class Hints(NamedTuple):
+    """What helps, by how the crawl was asked for: seeds without a scheme, a name and password."""
+
+    bare_seeds: Sequence[str]
+    has_users: bool
+
+    def after(self, why: list[tuple[str, int]]) -> str:
+        """Why URLs failed, the most frequent first, and what helps."""
+        words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
+        first = "".join(name for name, _ in why[:1])
+        hints = [HINTS[NOT_ACCEPTED if first == "401" and self.has_users else first]] if first in HINTS else []
+        if self.bare_seeds and any(name == "tls" for name, _ in why):
+            seed = self.bare_seeds[0]
+            hints.append(f"{seed} was taken as https: try http://{seed}")
+        return "; ".join([words, *hints])
 
 
 async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:

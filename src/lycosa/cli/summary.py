@@ -3,13 +3,12 @@
 Pure. The summary ends with commands to try next; all of them exist. Used by `crawl` at its end, and by `status`.
 """
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
+from lycosa.cli.wording import count, counted, duration, folder_word, most_first, rate, reason, size
 from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.settings import CrawlSettings
 
@@ -70,14 +69,14 @@ def summary(
         queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
         lines.append(f"  {queued}{used_up}")
     elif stats.queued and not stats.is_running:
-        how = f"`lycosa crawl --into {_word(into)}`" if stats.run_visits or recrawl else "the same command"
+        how = f"`lycosa crawl --into {folder_word(into)}`" if stats.run_visits or recrawl else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} continues")
     if left:
         lines.append(f"  {left}")
     if stats.kernel:
         lines.append(f"  pages read by the {READERS.get(stats.kernel, f'page kernel ({stats.kernel})')}")
     if is_status and stats.is_running and stats.is_paused:
-        lines.append(f"  paused: `lycosa steer {_word(into)} resume` continues")
+        lines.append(f"  paused: `lycosa steer {folder_word(into)} resume` continues")
     elif stats.standing:
         lines.append(f"  {stats.standing}")
     if settings is not None and settings.contact is None and stats.run_requests and not is_status:
@@ -91,7 +90,7 @@ def _next_commands(
     stats: CrawlStats, into: Path, settings: CrawlSettings | None, *, recrawl: Recrawl | None, is_status: bool
 ) -> list[tuple[str, str]]:
     """Commands to try, all of which exist, and what each of them does: reading what was kept comes first."""
-    folder = _word(into)
+    folder = folder_word(into)
     commands = []
     if stats.run_changed or (recrawl and stats.run_visits):
         commands.append((f"lycosa changes {folder}", "see what has changed"))
@@ -105,12 +104,6 @@ def _next_commands(
     if stats.failed or stats.dropped or stats.ignored or not stats.pages:
         commands.append((f"lycosa why URL --in {folder}", "see why a URL failed or was skipped"))
     return commands or [(f"lycosa hosts {folder}", "see what each host has")]
-
-
-def _word(folder: Path) -> str:
-    """A folder as it is typed in a shell; one whose name begins with a dash is no option."""
-    name = str(folder)
-    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def as_json(stats: CrawlStats, **more: object) -> bytes:
