@@ -99,6 +99,14 @@ def storage_errors(path: Path, *, doing: str) -> Iterator[None]:
         raise storage_error(error, path=path, doing=doing) from error
 
 
+def require_utf8(path: Path) -> None:
+    """Raises SettingsError for names that the state's own library, settings and logs cannot hold."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise SettingsError(f"{str(path)[:60]!r} is no name for a folder here: the path must be UTF-8") from error
+
+
 def first_line(error: Exception) -> str:
     """What a foreign library says of an error, up to the end of the first line; its name where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -3,9 +3,11 @@
 import contextlib
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _SOURCE = str(Path(__file__).parents[1])
@@ -29,6 +31,18 @@ def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "su
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def on_end(end: Callable[[], None]) -> None:
+    """`end` is called in the running loop when this process is told to end: by Ctrl-C, SIGTERM, or because its terminal
+    is closed, unless it is to live on then (`nohup`)."""
+    import asyncio  # lazy: helpers have no loop, and should start fast
+
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signum != signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
+                loop.add_signal_handler(signum, end)
 
 
 def return_large_blocks() -> None:

@@ -4,7 +4,9 @@ Files for machines and JSON get the numbers themselves. Cells of CSV files that 
 spreadsheet takes them for a formula.
 """
 
+import shlex
 import time
+from pathlib import Path
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _FORMULA_STARTS = frozenset("=+-@\t\r\n|%＝＋－＠")  # and of commands; the full-width spellings, too
@@ -14,6 +16,12 @@ def counted(number: int, thing: str) -> str:
     """`1 page`, `12,345 pages`, `2 addresses`."""
     ending = "" if number == 1 else "es" if thing.endswith("s") else "s"
     return f"{number:,} {thing}{ending}"
+
+
+def folder_word(folder: Path) -> str:
+    """A folder as it is typed in a shell; one whose name begins with a dash is no option."""
+    name = str(folder)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def rate(per_s: float) -> str:

@@ -102,11 +102,13 @@ def test_crawl_with_every_option_sets_what_it_names(crawl: Crawl) -> None:
         Path("d"),
         json=True,
         quiet=True,
+        bare_seeds=("example.org",),
     )
 
 
 def test_crawl_without_options_has_the_defaults(crawl: Crawl) -> None:
-    assert crawl("example.org", "--into", "d") == CrawlJob(CrawlSettings(seeds=["example.org"]), Path("d"))
+    wanted = CrawlJob(CrawlSettings(seeds=["example.org"]), Path("d"), bare_seeds=("example.org",))
+    assert crawl("example.org", "--into", "d") == wanted
 
 
 @pytest.mark.parametrize(
@@ -199,6 +201,9 @@ def test_urls_that_are_not_text_say_file_and_line(tmp_path: Path) -> None:
         ("a.org --into d --scope x", "--scope is 'x', it must be one of host, domain, prefix, any"),
         ("a.org --into d --bandwidth x", "--bandwidth is 'x', it must be a size"),
         ("a.org ftp://b.org --into d", "holds 'ftp://b.org', only http and https URLs can be seeds"),
+        ("/srv/site --into d", "holds '/srv/site', this is a path, not a URL"),
+        ("./site --into d", "this is a path, not a URL"),
+        ("~/site --into d", "this is a path, not a URL"),
         ("a.org --into d --config missing.toml", "cannot read the settings missing.toml: No such file"),
         ("-i missing --into d", "-i: cannot read missing: No such file"),
         ("-i . --into d", "-i: cannot read .: Is a directory"),

@@ -145,6 +145,47 @@ def test_recrawl_with_nothing_due_is_a_success_although_hosts_are_still_down() -
     assert _exit_code(waiting, "", fail_on_limit=False, is_recrawl=True) == NOTHING_FETCHED
 
 
+def test_recrawl_of_pages_by_order_says_why_none_could_be_visited(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    down = CrawlStats(pages=9, run_statuses=Counter({"connect": 1}))
+    refused = CrawlStats(pages=9, run_statuses=Counter({"address-refused": 1}))
+    assert _exit_code(down, "", fail_on_limit=False, is_recrawl=True, has_order=True) == NOTHING_FETCHED
+    assert _exit_code(refused, "", fail_on_limit=False, is_recrawl=True) == NOTHING_FETCHED
+    said = capsys.readouterr().err
+    assert "no host answered: connect (1)" in said
+    assert "no host answered: address refused (1); --allow-private opens private networks" in said
+
+
+def test_crawl_of_a_url_without_a_scheme_says_that_it_was_taken_as_https(capsys: pytest.CaptureFixture[str]) -> None:
+    stats = CrawlStats(failed=Counter({"tls": 1}), run_statuses=Counter({"tls": 2}))
+    _exit_code(stats, "", fail_on_limit=False, bare_seeds=("localhost:8000",))
+    _exit_code(stats, "", fail_on_limit=False)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("tls (1); localhost:8000 was taken as https: try http://localhost:8000")
+    assert second.endswith("tls (1)")
+
+
+def test_crawl_with_a_wrong_password_says_that_it_was_not_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    stats = CrawlStats(failed=Counter({"401": 1}), run_statuses=Counter({"401": 2}))
+    _exit_code(stats, "", fail_on_limit=False, has_users=True)
+    _exit_code(stats, "", fail_on_limit=False)
+    with_one, without = capsys.readouterr().err.splitlines()
+    assert with_one.endswith("401 (1); the name and password of --user were not accepted")
+    assert "want to know who asks" in without
+
+
+def test_status_of_a_paused_crawl_says_how_it_continues_and_not_that_it_waits() -> None:
+    paused = CrawlStats(pages=3, queued=4, is_running=True, is_paused=True, standing="waiting: 1 host to answer")
+    text = summary(paused, Path("my crawl"), is_status=True)
+    assert "  paused: `lycosa steer 'my crawl' resume` continues\n" in text
+    assert "waiting: " not in text
+
+
+def test_hints_about_a_folder_that_begins_with_a_dash_can_be_typed() -> None:
+    assert "lycosa search ./-d WORDS" in summary(DONE, Path("-d"))
+
+
 def test_run_in_which_nobody_answered_fails_although_there_are_pages(capsys: pytest.CaptureFixture[str]) -> None:
     silent = CrawlStats(pages=5, run_statuses=Counter({"dns": 3, "connect": 1}))
     assert _exit_code(silent, "", fail_on_limit=False) == NOTHING_FETCHED
@@ -162,7 +203,7 @@ def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
     one = CrawlStats(pages=250, redirects=1, sitemaps=2, run_visits=1)
     assert "revisited 1 URL (pages, redirects, sitemaps): 0 changed, 1 did not" in summary(one, Path("d"))
     assert "revisited 1 URL (pages, sitemaps): 0" in summary(structs.replace(one, redirects=0), Path("d"))
-    assert "3 still queued: `lycosa crawl --into my crawl` continues" in text
+    assert "3 still queued: `lycosa crawl --into 'my crawl'` continues" in text
 
 
 def test_summary_of_one_page_is_in_the_singular() -> None:
@@ -208,7 +249,11 @@ def test_summary_after_an_interrupt_says_who_does_the_rest_of_the_visits() -> No
     assert visits_left(done, "interrupted", keeps_fresh=True).endswith("continues to keep it fresh")
     assert visits_left(done, "interrupted", keeps_fresh=False) == ""
     assert visits_left(waiting, "time", keeps_fresh=True) == ""
-    assert visits_left(done, "stopped", keeps_fresh=False).startswith("stopped by `lycosa cluster stop`: ")
+    assert visits_left(done, "stopped", keeps_fresh=False).startswith(
+        "stopped by `lycosa steer stop` or the live page: "
+    )
+    in_cluster = visits_left(done, "stopped", keeps_fresh=False, in_cluster=True)
+    assert in_cluster.startswith("stopped by `lycosa cluster stop`: ")
     assert "  interrupted: x\n" in summary(DONE, Path("d"), left="interrupted: x")
 
 

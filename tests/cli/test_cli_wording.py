@@ -1,11 +1,20 @@
 """Numbers for people: short, unambiguous, and never wider than said."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.cli.wording import counted, duration, fit, most_first, printable, rate, size
+from lycosa.cli.wording import counted, duration, fit, folder_word, most_first, printable, rate, size
 from tests.cli.command import lycosa
+
+
+@pytest.mark.parametrize(
+    ("folder", "word"), [("my-crawl", "my-crawl"), ("my crawl", "'my crawl'"), ("-d", "./-d"), ("/a/$b", "'/a/$b'")]
+)
+def test_folder_is_named_as_it_is_typed(folder: str, word: str) -> None:
+    assert folder_word(Path(folder)) == word
 
 
 @pytest.mark.parametrize(

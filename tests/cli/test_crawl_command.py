@@ -244,6 +244,14 @@ def test_command_on_a_name_too_long_for_a_folder_says_so(tmp_path: Path, command
     assert is_one_sentence(lycosa(*on(command, tmp_path / ("x" * 300))), USAGE, "no name for a folder")
 
 
+@pytest.mark.parametrize("words", [("crawl",), ("crawl", "--workers", "2"), ("status",)])
+def test_command_on_a_name_that_is_no_utf8_refuses_it_and_makes_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = tmp_path / os.fsdecode(b"lat\xe91")
+    said = lycosa(*on(words[0], folder), *words[1:])
+    assert is_one_sentence(said, USAGE, "the path must be UTF-8")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("command", ["status", "hosts", "why", "add"])
 @pytest.mark.parametrize("is_folder", [True, False])
 def test_command_on_no_collection_says_so_and_makes_nothing(tmp_path: Path, command: str, is_folder: bool) -> None:

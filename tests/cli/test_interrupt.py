@@ -153,3 +153,24 @@ def test_command_that_tidies_up_interrupted_tidies_up(tmp_path: Path) -> None:
 
 def test_command_without_interruption_is_as_ever() -> None:
     assert lycosa("--version").code == 0
+
+
+def test_commands_told_to_end_end_as_if_interrupted_and_servers_without_error(tmp_path: Path) -> None:
+    into = tmp_path / "c"
+    with simulated_web(tmp_path, "--hosts", "1", "--pages", "5") as web:
+        assert lycosa(*web.crawl(into, "--quiet")).code == 0
+    usual = ("env", "--default-signal=HUP")  # these tests may run below nohup themselves
+    wanted = [
+        (INTERRUPTED, ("shell", into, "-c", "import time; print('ready', flush=True); time.sleep(60)")),
+        (INTERRUPTED, ("watch", into)),
+        (0, ("serve", into, "--port", "0")),
+        (0, ("replay", into, "--port", "0")),
+    ]
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for code, words in wanted:
+            running = started(*words, before=usual)
+            assert running.stdout is not None
+            assert running.stdout.readline()
+            running.send_signal(signum)
+            said = ended(running)
+            assert (said.code, "Traceback" in said.err) == (code, False), (signum, words, said)

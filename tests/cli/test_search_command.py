@@ -1,5 +1,12 @@
 """`lycosa search` and `lycosa index` on a crawl that is over, and beside one that runs."""
 
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +97,11 @@ def test_index_of_another_version_is_made_anew_and_that_is_said(crawled: tuple[W
         (("a*",), "two letters or more"),
         (("word " * 10_000,), "10,000 words"),
         (("-x",), "only says what not"),
+        (("-news",), "only says what not"),
+        (("x", "--jsom"), "No such option: --jsom"),
+        (("x", "--facet"), "Possible options: --facets"),
+        (("x", "--limit", "5"), "No such option: --limit"),
+        (("x", "--page"), "requires an argument"),
     ],
 )
 def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words: tuple[str, ...], says: str) -> None:
@@ -97,6 +109,49 @@ def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words
     assert said.code == 2
     assert says in said.err
     assert "Traceback" not in said.err
+
+
+def test_page_of_results_that_is_not_there_names_the_last_one(crawled: tuple[Web, Path]) -> None:
+    total = lycosa("search", crawled[1], "site:sim", "--json", "--all").facts["total"]
+    last = -(-total // 7)
+    assert lycosa("search", crawled[1], "site:sim", "--all", "-n7", "--page", str(last)).out
+    said = lycosa("search", crawled[1], "site:sim", "--all", "-n7", "--page", "99")
+    assert (said.code, said.out) == (0, "")
+    assert f"; --page 99 is behind the last one, --page {last}\n" in said.err
+
+
+def test_snippets_are_as_wide_as_the_terminal(crawled: tuple[Web, Path]) -> None:
+    widest = {}
+    for columns in (60, 160):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        running = started("search", crawled[1], "site:sim", "-n", "20", terminal=theirs)
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # it has ended
+            while chunk := os.read(ours, 65_536):
+                said += chunk
+        os.close(ours)
+        assert running.wait(60) == 0
+        lines = re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", said.decode()).splitlines()
+        widest[columns] = max(len(line) for line in lines if line.startswith("     ") and "://" not in line)
+    assert widest[60] <= 60
+    assert 100 < widest[160] <= 160
+
+
+def test_word_with_a_dash_after_the_folder_is_a_part_of_the_query(crawled: tuple[Web, Path]) -> None:
+    every = lycosa("search", crawled[1], "site:sim", "--json", "--all").facts
+    title = max(every["results"][0]["title"].split(), key=len).lower()
+    word = f"n{title}"
+
+    with_title = lycosa("search", crawled[1], "site:sim", title, "--json", "--all").facts["total"]
+    without_title = lycosa("search", crawled[1], "site:sim", f"-{title}", "--json", "--all").facts["total"]
+    same = lycosa("search", crawled[1], "site:sim", f"-{word}", "-n2", "--json", "--all").facts
+    behind = lycosa("search", "--json", "--all", crawled[1], "-n", "2", "--", "site:sim", "--x").facts
+
+    assert with_title + without_title == every["total"]
+    assert (same["total"], len(same["results"])) == (every["total"], 2)
+    assert behind["total"] >= 0
 
 
 @pytest.mark.slow

@@ -66,7 +66,8 @@ def test_screen_names_the_state_and_marks_what_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_terminal_is_filled_and_given_back(stopped: Path) -> None:
+@pytest.mark.parametrize("key", ["Ctrl-C", "q"])
+def test_terminal_is_filled_and_given_back(stopped: Path, key: str) -> None:
     leader, follower = pty.openpty()
     words = [sys.executable, "-m", "lycosa", "watch", str(stopped), "--every", "0.2"]
     process = subprocess.Popen(
@@ -76,13 +77,18 @@ def test_terminal_is_filled_and_given_back(stopped: Path) -> None:
     said, decoded = "", codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
     while "nothing in flight" not in said:  # the last line of a screen
         said += decoded.decode(os.read(leader, 65_536))
-    process.send_signal(signal.SIGINT)
+    if key == "q":
+        os.write(leader, b"x")
+        time.sleep(0.3)
+        os.write(leader, b"q")
+    else:
+        process.send_signal(signal.SIGINT)
     while True:
         try:
             said += decoded.decode(os.read(leader, 65_536))
         except OSError:  # it has ended
             break
-    process.wait(timeout=120)
+    assert process.wait(timeout=120) == (0 if key == "q" else 130)
     os.close(leader)
     shown = ESCAPES.sub("", said)
     assert "\x1b[?1049h" in said and "\x1b[?1049l" in said, "the screen of before comes back"

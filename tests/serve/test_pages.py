@@ -327,6 +327,7 @@ def test_added_seeds_are_logged_with_their_origin(collection: Path, tmp_path: Pa
     assert [(event["urls"], event["origin"]) for event in added] == [
         (["https://example.org/a"], "live page, 127.0.0.1")
     ]
+    assert "<b>urls</b> https://example.org/a</span>" in steered.get("/log").text
     source.close()
 
 

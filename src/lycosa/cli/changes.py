@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lycosa.cli.options import AsJsonLines, CommandTable, Folder
-from lycosa.cli.wording import counted, note, say, say_json, size
+from lycosa.cli.wording import counted, folder_word, note, say, say_json, size
 from lycosa.cluster import recrawl_command
 from lycosa.errors import SettingsError
 from lycosa.inspect import (
@@ -87,7 +87,7 @@ def changes(
             kinds=tuple(kinds or ()),
         )
         if host and not knows_host(collection, host):
-            raise SettingsError(f"{into} knows no host {host}: `lycosa hosts {into}` lists them")
+            raise SettingsError(f"{into} knows no host {host}: `lycosa hosts {folder_word(into)}` lists them")
         listed = list_changes(collection, wanted, most=rows if json else rows + 1)
     if json:
         for view in listed:
@@ -124,7 +124,7 @@ def freshness(into: Folder, json: AsJsonLines = False) -> None:
                 f"{counts}{row.visits:>9,}{row.changes:>9,}{size(row.saved_bytes):>10}{row.due:>7,}  {row.host}",
             )
     if not rows and not json:
-        note(f"no visit is planned yet: lycosa recrawl {into} plans them, and visits what is due")
+        note(f"no visit is planned yet: lycosa recrawl {folder_word(into)} plans them, and visits what is due")
 
 
 def _show_page(found: PageHistory, into: Path) -> None:
@@ -188,7 +188,7 @@ def _show_pictures(found: PageHistory, into: Path) -> None:
         if not can_decode():
             print("  Pillow is not installed, so images are compared by their bytes (pip install lycosa[images])")
         if any(version and version.archived for one in found.pictures for version in (one.before, one.after)):
-            print(f"  lycosa get IMAGE --in {into} --as-of TIME writes one to standard output")
+            print(f"  lycosa get IMAGE --in {folder_word(into)} --as-of TIME writes one to standard output")
 
 
 def _short(digits: str) -> str:

@@ -18,7 +18,7 @@ import typer
 
 from lycosa.cli.options import AsJson, AsJsonLines, CommandTable, Folder, InFolder, UrlPrefix
 from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
-from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
+from lycosa.cli.wording import count, counted, duration, folder_word, note, printable, reason, say, say_json, size
 from lycosa.cluster import lost_shards
 from lycosa.errors import MissingExtra, NoPage, SettingsError, StoreError
 from lycosa.graph import LinkView, Ranked, links_of, rank_hosts, rank_pages, ranked_pages
@@ -222,7 +222,7 @@ def links(
         if not found.pages_in and collection.state.get(Family.URL, url_key(asked.href)) is None:
             raise NoPage(
                 f"{into} does not know {asked.href}, and no page of it links there:"
-                f" lycosa why {asked.href} --in {into} says more"
+                f" lycosa why {asked.href} --in {folder_word(into)} says more"
             )
     if json:
         say_json(found)

@@ -21,6 +21,7 @@ from lycosa.cli.options import (
     CrawlJob,
     FieldsFile,
     Folder,
+    PrivateNetworksCommand,
     UrlFiles,
     field_entries,
     interval_s,
@@ -29,7 +30,7 @@ from lycosa.cli.options import (
     with_settings,
 )
 from lycosa.cli.run import run
-from lycosa.cli.wording import counted, note
+from lycosa.cli.wording import counted, folder_word, note
 from lycosa.crawl import Action, AddedUrl, Inbox, Recrawl, log_added, refuse_forgotten, refuse_private, steer
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.settings import DEFAULTS, SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
@@ -39,7 +40,7 @@ MIN_DEMO_S, MAX_DEMO_S = 0.1, 86_400.0
 PAGES_A_HOST = 400  # of the demo
 DEMO_OVER = "the demo is over, and its web is gone: a larger --seconds shows more"
 # The options of `lycosa recrawl` that are settings.
-RECRAWL_SETTINGS = ("visits_per_day", "time_s", "archive", "patch", "keep_versions", "keep_days")
+RECRAWL_SETTINGS = ("visits_per_day", "time_s", "archive", "patch", "keep_versions", "keep_days", "allow_private")
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output at the end.", rich_help_panel=OUTPUT)
@@ -95,7 +96,8 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
         settings = resolve_settings(
             {"seeds": seeds, **typed}, into=Path(into), config=Path(config) if config else None, url_files=url_files
         )
-        run(CrawlJob(settings, Path(into), json=json, quiet=quiet, serves=serve))
+        bare = tuple(url for url in seeds or () if "://" not in url)
+        run(CrawlJob(settings, Path(into), json=json, quiet=quiet, serves=serve, bare_seeds=bare))
 
     return with_settings(crawl)
 
@@ -161,7 +163,7 @@ RECRAWL_EXAMPLES = """
     lycosa recrawl my-crawl example.org/x   this page now
     lycosa recrawl my-crawl --budget 5000   at most 5,000 pages a day
 """
-app.command("recrawl", epilog=RECRAWL_EXAMPLES)(with_settings(recrawl, RECRAWL_SETTINGS))
+app.command("recrawl", cls=PrivateNetworksCommand, epilog=RECRAWL_EXAMPLES)(with_settings(recrawl, RECRAWL_SETTINGS))
 
 
 @app.command(
@@ -244,7 +246,7 @@ def steer_command(
     uses them when it continues. What was done is written to log.jsonl in the collection.
     """
     if values and action != "set":
-        raise SettingsError(f"{action} takes no settings: lycosa steer {into} set {values[0]}")
+        raise SettingsError(f"{action} takes no settings: lycosa steer {folder_word(into)} set {values[0]}")
     note(steer(into, action, dict(map(_setting, values or [])), origin="command line"))
 
 

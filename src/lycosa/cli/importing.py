@@ -12,7 +12,19 @@ import typer
 
 from lycosa.cli.options import AsJson, CommandTable
 from lycosa.cli.search import IndexingProgress
-from lycosa.cli.wording import ProgressLine, count, counted, duration, most_first, note, printable, rate, say_json, size
+from lycosa.cli.wording import (
+    ProgressLine,
+    count,
+    counted,
+    duration,
+    folder_word,
+    most_first,
+    note,
+    printable,
+    rate,
+    say_json,
+    size,
+)
 from lycosa.importing import ImportProgress, ImportResult, import_archives
 
 PROBLEMS_SHOWN = 20
@@ -91,4 +103,5 @@ def _show(found: ImportResult, into: Path) -> None:
         note(printable(f"lycosa: {problem}", sys.stderr.encoding))
     if len(found.problems) > PROBLEMS_SHOWN:
         note(f"lycosa: and {count(len(found.problems) - PROBLEMS_SHOWN)} more problems; --json lists them")
-    print(f"see it with: lycosa status {into}; lycosa search {into} WORDS; lycosa changes {into}")
+    folder = folder_word(into)
+    print(f"see it with: lycosa status {folder}; lycosa search {folder} WORDS; lycosa changes {folder}")

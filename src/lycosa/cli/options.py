@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from lycosa.crawl import Recrawl, literal_hosts
-from lycosa.errors import SettingsError
+from lycosa.errors import SettingsError, require_utf8
 from lycosa.records import FieldRule
 from lycosa.settings import (
     DEFAULTS,
@@ -191,7 +191,7 @@ class CommandTable(typer.Typer):
 
 class CrawlJob(NamedTuple):
     """What the user asked for. `leftover_note` is shown about URLs that are left when the same command would not
-    continue the crawl; if it is empty, the summary says how to continue."""
+    continue the crawl; if it is empty, the summary says how to continue. `bare_seeds` were typed without a scheme."""
 
     settings: CrawlSettings
     into: Path
@@ -200,10 +200,18 @@ class CrawlJob(NamedTuple):
     recrawl: Recrawl | None = None
     leftover_note: str = ""
     serves: bool = False  # the live page runs beside it
+    bare_seeds: tuple[str, ...] = ()
 
 
-class CrawlCommand(LycosaCommand):
-    """A command with options for settings, in which `--allow-private` may stand alone or before a network."""
+class PrivateNetworksCommand(LycosaCommand):
+    """A command in which `--allow-private` may stand alone or before a network."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, expand_allow_private(args))
+
+
+class CrawlCommand(PrivateNetworksCommand):
+    """A command with options for settings."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -212,9 +220,6 @@ class CrawlCommand(LycosaCommand):
             # before the first request is sent: 0.13 s.
             if not param.required:  # what has to be there is still asked for
                 param.process_value = _as_typed  # type: ignore[assignment,method-assign]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, expand_allow_private(args))
 
 
 def _as_typed(_context: object, value: Any) -> Any:
@@ -285,6 +290,7 @@ def resolve_settings(
 
     `typed` holds settings by name; those that were not typed are None or empty.
     """
+    require_utf8(into)
     given = {name: value for name, value in typed.items() if value not in (None, [], ())}
     for name, what in NEVER_EMPTY.items():
         if isinstance(word := given.get(name), str) and not word.strip():

@@ -4,10 +4,8 @@ The pages are those of `lycosa.replay`; here the token is made, the link is prin
 """
 
 import asyncio
-import contextlib
 import re
 import secrets
-import signal
 from typing import Annotated
 
 import typer
@@ -15,6 +13,7 @@ import typer
 from lycosa.cli.options import CommandTable, Folder
 from lycosa.cli.wording import note
 from lycosa.errors import SettingsError
+from lycosa.processes import on_end
 from lycosa.replay import HttpServer, Replay
 
 LOOPBACK = "127.0.0.1"
@@ -61,13 +60,11 @@ def replay(
 async def _serve(made: Replay, bind: str, port: int) -> None:
     server = HttpServer(made.answer, name=bind)
     await server.start(bind, port)
+    ended = asyncio.Event()
+    on_end(ended.set)
     shown = f"[{bind}]" if ":" in bind else LOOPBACK if bind == "0.0.0.0" else bind
     print(f"http://{shown}:{server.port}{made.prefix}", flush=True)
     note(f"open this link to read {made.path}; Ctrl-C ends it")
-    ended = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
-            asyncio.get_running_loop().add_signal_handler(each, ended.set)
     try:
         await ended.wait()
     finally:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ import uvloop
 from lycosa.api import Crawl
 from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
-from lycosa.cli.startup import INTERRUPTED
+from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, duration, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
@@ -37,8 +37,10 @@ VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
+NOT_ACCEPTED = "401, although a name and password were given"
 HINTS = {
     "401": "the pages want to know who asks, --user NAME:PASSWORD or --header says so",
+    NOT_ACCEPTED: "the name and password of --user were not accepted",
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
     "login-failed": "the form login did not work, log.jsonl says why",
@@ -58,6 +60,7 @@ def run(job: CrawlJob) -> None:
         require_targets(job.settings, job.into)
     with _live_page(job):
         stats, ended_by = uvloop.run(_crawl(job))
+        raise_on_interrupt()  # the handlers of the event loop are gone
     if job.settings.workers and job.settings.index:
         ended_by = _index_shards(job, stats, ended_by)
     _end(job, stats, ended_by)
@@ -94,7 +97,9 @@ def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[C
         _warn(
             f"--index is for one machine: the next search, or lycosa index {job.into}, indexes the shards that are here"
         )
-    _end(job, *uvloop.run(_crawl_with_others(job, crawl)))
+    stats, ended_by = uvloop.run(_crawl_with_others(job, crawl))
+    raise_on_interrupt()
+    _end(job, stats, ended_by, in_cluster=True)
 
 
 def _warn_without_pillow() -> None:
@@ -128,7 +133,7 @@ def _index_shards(job: CrawlJob, stats: CrawlStats, ended_by: str) -> str:
     return ended_by
 
 
-def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
+def _end(job: CrawlJob, stats: CrawlStats, ended_by: str, *, in_cluster: bool = False) -> None:
     if job.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not job.quiet:
@@ -136,7 +141,8 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
         budget = job.recrawl.budget if job.recrawl else None
         if budget is None and (job.recrawl or job.settings.keep_fresh):
             budget = job.settings.visits_per_day
-        left = visits_left(stats, ended_by, keeps_fresh=job.settings.keep_fresh and not job.recrawl)
+        keeps_fresh = job.settings.keep_fresh and not job.recrawl
+        left = visits_left(stats, ended_by, keeps_fresh=keeps_fresh, in_cluster=in_cluster)
         if job.recrawl and job.recrawl.everything and job.recrawl.most and not (stats.run_visits or ended_by):
             left = "every page was visited within the last hour: --all without --visits visits them once more"
         if job.recrawl and not (job.recrawl.urls or job.recrawl.everything or stats.run_visits or ended_by or left):
@@ -152,8 +158,15 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
                 settings=None if job.leftover_note else job.settings,
             )
         )
-    is_recrawl = job.recrawl is not None or stats.run_visits > 0
-    code = _exit_code(stats, ended_by, fail_on_limit=job.settings.fail_on_limit, is_recrawl=is_recrawl)
+    code = _exit_code(
+        stats,
+        ended_by,
+        fail_on_limit=job.settings.fail_on_limit,
+        is_recrawl=job.recrawl is not None or stats.run_visits > 0,
+        has_order=job.recrawl is not None and bool(job.recrawl.everything or job.recrawl.urls),
+        bare_seeds=job.bare_seeds,
+        has_users=bool(job.settings.users),
+    )
     if code:
         raise typer.Exit(code)
 
@@ -173,34 +186,59 @@ def _next_visit_words(job: CrawlJob) -> str:
     return f"nothing was due; the next page is due in {duration(left_s)}, at {format_date(at_s)}"
 
 
-def _exit_code(stats: CrawlStats, ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:
+def _exit_code(
+    stats: CrawlStats,
+    ended_by: str,
+    *,
+    fail_on_limit: bool,
+    is_recrawl: bool = False,
+    has_order: bool = False,
+    bare_seeds: Sequence[str] = (),
+    has_users: bool = False,
+) -> int:
+    """Says what went wrong, too. `has_order`: pages were to be visited, due or not."""
     if ended_by == "interrupted":
         return INTERRUPTED
+    hints = Hints(bare_seeds, has_users)
+    asked = hints.after(most_first(stats.run_statuses))
     if is_recrawl and stats.has_only_silence:
-        if not (stats.run_visits or stats.revisiting):  # nothing was due; hosts that were given up do not answer yet
+        is_refused = "address-refused" in stats.run_statuses  # a host that is down is asked with nothing due, too
+        if not (stats.run_visits or stats.revisiting or has_order or is_refused):
             return 0
-        _warn(f"no page could be visited again, no host answered: {_worded(most_first(stats.run_statuses))}")
+        _warn(f"no page could be visited again, no host answered: {asked}")
         return NOTHING_FETCHED
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        why = stats.standing if ended_by == "waiting" else _reasons(stats)
+        why = stats.standing if ended_by == "waiting" else _reasons(stats, hints)
         _warn(f"nothing could be fetched: {why}")
         return NOTHING_FETCHED
     if stats.has_only_silence:
-        _warn(f"no host answered in this run: {_worded(most_first(stats.run_statuses))}; the same command tries again")
+        _warn(f"no host answered in this run: {asked}; the same command tries again")
         return NOTHING_FETCHED
     return 0
 
 
-def _reasons(stats: CrawlStats) -> str:
+def _reasons(stats: CrawlStats, hints: "Hints") -> str:
     """`no such host (2), connect (1)`, and what helps where an option does."""
-    return _worded(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored))
+    return hints.after(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored))
 
 
-def _worded(why: list[tuple[str, int]]) -> str:
-    words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
-    return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
+class Hints(NamedTuple):
+    """What helps, by how the crawl was asked for: seeds without a scheme, a name and password."""
+
+    bare_seeds: Sequence[str]
+    has_users: bool
+
+    def after(self, why: list[tuple[str, int]]) -> str:
+        """Why URLs failed, the most frequent first, and what helps."""
+        words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
+        first = "".join(name for name, _ in why[:1])
+        hints = [HINTS[NOT_ACCEPTED if first == "401" and self.has_users else first]] if first in HINTS else []
+        if self.bare_seeds and any(name == "tls" for name, _ in why):
+            seed = self.bare_seeds[0]
+            hints.append(f"{seed} was taken as https: try http://{seed}")
+        return "; ".join([words, *hints])
 
 
 async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:

@@ -3,15 +3,27 @@
 They work beside a running crawl or without one. A search updates the index first, unless a crawl does.
 """
 
+import math
 import re
+import shutil
 import sys
 import textwrap
-from typing import Annotated, TextIO
+from itertools import islice
+from typing import Annotated, Any, TextIO
 
 import msgspec
 import typer
 
-from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, asked_fields
+from lycosa.cli.options import (
+    AsJson,
+    CommandTable,
+    FieldEntries,
+    FieldsFile,
+    Folder,
+    InFolder,
+    LycosaCommand,
+    asked_fields,
+)
 from lycosa.cli.wording import ProgressLine, count, counted, duration, note, printable, say_json, size
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect import page_of, size_words
@@ -33,7 +45,10 @@ from lycosa.search import (
 from lycosa.web import MediaKind, can_read_pdf, media_kind, read_pdf
 
 ROWS = 10
-SNIPPET_COLUMNS = 100
+ROWS_OPTION = re.compile(r"-n\d+")
+SNIPPET_COLUMNS = 100  # where the output is no terminal
+LEAST_COLUMNS = 20
+_INDENT = "     "
 AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
 QUERY = (
     'Words, "a phrase", begin*, -without, OR, (…); title: heading: text: url: anchor: before a word look there alone; '
@@ -43,8 +58,30 @@ QUERY = (
 app = CommandTable()
 
 
+class QueryCommand(LycosaCommand):
+    """A command with a query, in which `-word` stands for pages without the word: of one dash only `-n` is an
+    option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_values = {name for param in self.params if not getattr(param, "is_flag", True) for name in param.opts}
+        options, words, rest = list[str](), list[str](), iter(args)
+        for word in rest:
+            if word == "--":
+                words += rest
+            elif word in with_values:
+                value = [*islice(rest, 1)]
+                if not value:
+                    return super().parse_args(ctx, [word])  # says that it wants one
+                options += [word, *value]
+            elif word.startswith("--") or (word.startswith("-") and not words) or ROWS_OPTION.fullmatch(word):
+                options.append(word)
+            else:
+                words.append(word)
+        return super().parse_args(ctx, [*options, "--", *words])
+
+
 @app.command(
-    context_settings={"ignore_unknown_options": True},  # -word is part of a query
+    cls=QueryCommand,
     epilog="""
         lycosa search my-crawl solar power
         lycosa search my-crawl '"heat pump" -gas lang:en after:2026-01'
@@ -96,7 +133,7 @@ def search(
             _show_one(place, result, names_copies=everything)
     if found.facets is not None and found.total:
         _show_facets(found.facets, sys.stderr if jsonl else sys.stdout)
-    _sum_up(found)
+    _sum_up(found, rows)
 
 
 @app.command(
@@ -171,7 +208,7 @@ def _show_facets(facets: Facets, stream: TextIO) -> None:
         print(printable(f"{name:<10} {', '.join(shown) or '-'}", stream.encoding), file=stream)
 
 
-def _sum_up(found: SearchResults) -> None:
+def _sum_up(found: SearchResults, rows: int) -> None:
     about = "" if found.is_exact else "about "
     line = f"{about}{counted(found.total, 'page')} in {1000 * found.seconds:.0f} ms"
     if found.folded:
@@ -183,7 +220,10 @@ def _sum_up(found: SearchResults) -> None:
         are = "is" if found.behind == 1 else "are"
         line += f"; {counted(found.behind, 'change')} {are} not in the index yet"
     shown = found.offset + len(found.results)
-    if shown >= MOST_SHOWN and found.total > MOST_SHOWN:
+    if found.offset and not found.results and found.total:
+        last = math.ceil(min(found.total, MOST_SHOWN) / rows)
+        line += f"; --page {found.offset // rows + 1} is behind the last one, --page {last}"
+    elif shown >= MOST_SHOWN and found.total > MOST_SHOWN:
         line += f"; only the first {count(MOST_SHOWN)} are shown: narrow the query"
     elif shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
@@ -204,10 +244,16 @@ def _show_one(place: int, result: SearchResult, *, names_copies: bool) -> None:
     for url in result.copy_urls if names_copies else ():
         print(printable(f"     = {url}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
-    for line in textwrap.wrap(text, SNIPPET_COLUMNS):
+    for line in textwrap.wrap(text, _snippet_columns()):
         pieces = (mark.get(piece) or printable(piece, encoding) for piece in re.split("([\1\2])", line))
-        print("     " + "".join(pieces))
-    print(f"     {result.date}  score {result.score:.3g}\n")
+        print(_INDENT + "".join(pieces))
+    print(f"{_INDENT}{result.date}  score {result.score:.3g}\n")
+
+
+def _snippet_columns() -> int:
+    if not sys.stdout.isatty():
+        return SNIPPET_COLUMNS
+    return max(LEAST_COLUMNS, shutil.get_terminal_size((SNIPPET_COLUMNS, 24)).columns - len(_INDENT))
 
 
 @app.command()

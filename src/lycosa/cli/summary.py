@@ -3,13 +3,12 @@
 Pure. The summary ends with commands to try next; all of them exist. Used by `crawl` at its end, and by `status`.
 """
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
+from lycosa.cli.wording import count, counted, duration, folder_word, most_first, rate, reason, size
 from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.settings import CrawlSettings
 
@@ -70,13 +69,15 @@ def summary(
         queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
         lines.append(f"  {queued}{used_up}")
     elif stats.queued and not stats.is_running:
-        how = f"`lycosa crawl --into {into}`" if stats.run_visits or recrawl else "the same command"
+        how = f"`lycosa crawl --into {folder_word(into)}`" if stats.run_visits or recrawl else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} continues")
     if left:
         lines.append(f"  {left}")
     if stats.kernel:
         lines.append(f"  pages read by the {READERS.get(stats.kernel, f'page kernel ({stats.kernel})')}")
-    if stats.standing:
+    if is_status and stats.is_running and stats.is_paused:
+        lines.append(f"  paused: `lycosa steer {folder_word(into)} resume` continues")
+    elif stats.standing:
         lines.append(f"  {stats.standing}")
     if settings is not None and settings.contact is None and stats.run_requests and not is_status:
         lines.append(f"  {NO_CONTACT}")
@@ -89,7 +90,7 @@ def _next_commands(
     stats: CrawlStats, into: Path, settings: CrawlSettings | None, *, recrawl: Recrawl | None, is_status: bool
 ) -> list[tuple[str, str]]:
     """Commands to try, all of which exist, and what each of them does: reading what was kept comes first."""
-    folder = shlex.quote(str(into))
+    folder = folder_word(into)
     commands = []
     if stats.run_changed or (recrawl and stats.run_visits):
         commands.append((f"lycosa changes {folder}", "see what has changed"))
@@ -144,11 +145,12 @@ def budget_left_over(budget: float | None, pages: int) -> str:
     )
 
 
-def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
+def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool, in_cluster: bool = False) -> str:
     """What is left of the visits after Ctrl-C or --visits, and who does them, or what else ended it; empty for other
     ends."""
     if ended_by == "stopped":
-        return "stopped by `lycosa cluster stop`: the same command continues"
+        by = "`lycosa cluster stop`" if in_cluster else "`lycosa steer stop` or the live page"
+        return f"stopped by {by}: the same command continues"
     if ended_by == "waiting":
         return "what is left must wait for more than 15 minutes, so the crawl has ended: with --wait it waits"
     if ended_by not in ("interrupted", "visits"):

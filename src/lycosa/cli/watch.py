@@ -3,8 +3,14 @@
 It reads what the crawl commits, as `lycosa status` does, and shows the same numbers as the live page.
 """
 
+import contextlib
+import os
+import select
 import sys
+import termios
 import time
+import tty
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +33,7 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa watch my-crawl             until Ctrl-C
+        lycosa watch my-crawl             until q or Ctrl-C
         lycosa watch my-crawl --every 5   every five seconds
     """
 )
@@ -35,7 +41,7 @@ def watch(
     into: Folder,
     every: Annotated[float, typer.Option(min=0.2, max=3_600, metavar="S", help="Look this often.")] = EVERY_S,
 ) -> None:
-    """Show a collection on the whole terminal, live, until Ctrl-C.
+    """Show a collection on the whole terminal, live, until q or Ctrl-C.
 
     It works beside a running crawl or without one. Where the output is no terminal, it prints a line each time.
     """
@@ -48,13 +54,42 @@ def watch(
     from rich.live import Live  # lazy: likewise
 
     console, rates = Console(highlight=False, markup=False, emoji=False), _rates_of(into)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    with _keys(), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             stats = _read(into)
             rates.add(time.time(), stats.pages + stats.run_visits)
             state = crawl_state(stats, is_crawled=is_crawled(into))
             live.update(screen(into, stats, rates, state, console.width, console.encoding), refresh=True)
-            time.sleep(every)
+            if _is_left(every):
+                return
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[None]:
+    """Keys are read as they are pressed, and not shown."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _is_left(within_s: float) -> bool:
+    """Waits, and says whether `q` was pressed meanwhile."""
+    if not sys.stdin.isatty():
+        time.sleep(within_s)
+        return False
+    until = time.monotonic() + within_s
+    while select.select([sys.stdin], [], [], max(0.0, until - time.monotonic()))[0]:
+        pressed = os.read(sys.stdin.fileno(), 100)
+        if not pressed or pressed in (b"q", b"Q"):  # nothing comes of a terminal that is gone
+            return True
+    return False
 
 
 def _rates_of(into: Path) -> RateHistory:
@@ -83,7 +118,7 @@ def screen(
 
     style = "bold green" if state in ("running", "finished") else "bold yellow"
     parts: list[RenderableType] = [
-        Text.assemble((f"{into}  ", "bold"), (state, style), ("   Ctrl-C leaves", "dim")),
+        Text.assemble((f"{into}  ", "bold"), (state, style), ("   q leaves", "dim")),
         Text(""),
         drawing(stats, width=width, encoding=encoding, rates=rates.rates),
         Text(""),

@@ -11,6 +11,7 @@ import msgspec
 
 from lycosa.wording import counted as counted
 from lycosa.wording import duration as duration
+from lycosa.wording import folder_word as folder_word
 from lycosa.wording import rate as rate
 from lycosa.wording import size as size
 

@@ -52,6 +52,7 @@ from lycosa.web import (
     url_from_key,
     url_key,
 )
+from lycosa.wording import folder_word
 
 _TEXTUAL = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.TEXT, MediaKind.FEED, MediaKind.XML))
 
@@ -266,7 +267,9 @@ class StoredPages:
         row = self._row(url_key(url.href), as_of)
         if row is None or row.has_failed or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
-            raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
+            raise NoPage(
+                f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {folder_word(path)} says more"
+            )
         page = StoredPage(url.href, row, self._contents, is_current=not as_of)
         assert page.headers is not None  # read now: the collection may be closed later
         return page

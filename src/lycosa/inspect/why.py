@@ -55,7 +55,7 @@ from lycosa.web import (
     parse_url,
     url_key,
 )
-from lycosa.wording import clock, counted, duration
+from lycosa.wording import clock, counted, duration, folder_word
 
 MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
 ROBOTS_PATH = "/robots.txt"
@@ -78,15 +78,15 @@ WHY = {
 
 def known_before(collection: CollectionStore, text: str) -> str:
     """A URL that was fetched before, as it is normalised; raises SettingsError for others."""
-    url, into = asked_url(collection, text), collection.path
+    url, folder = asked_url(collection, text), folder_word(collection.path)
     packed = collection.state.get(Family.URL, url_key(url.href))
     if packed is None:
-        raise SettingsError(f"{url.href} is not known: lycosa add {into} {url.href} adds it")
+        raise SettingsError(f"{url.href} is not known: lycosa add {folder} {url.href} adds it")
     state = UrlRow.unpack(packed).state
     if state is UrlState.QUEUED:
-        raise SettingsError(f"{url.href} was not fetched yet: lycosa crawl --into {into} continues the crawl")
+        raise SettingsError(f"{url.href} was not fetched yet: lycosa crawl --into {folder} continues the crawl")
     if state is UrlState.DROPPED:
-        raise SettingsError(f"{url.href} was dropped: lycosa why {url.href} --in {into} says for what reason")
+        raise SettingsError(f"{url.href} was dropped: lycosa why {url.href} --in {folder} says for what reason")
     return url.href
 
 

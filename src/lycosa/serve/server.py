@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
+from lycosa.processes import on_end
 from lycosa.replay import HttpServer, Replay, ReplayAnswer, ReplayRequest
 from lycosa.serve.access import AccessGuard, App
 from lycosa.serve.source import CollectionSource
@@ -123,9 +124,13 @@ async def _serve(path: Path, options: ServeOptions, on_ready: Callable[[str], No
         server_header=False,
         timeout_graceful_shutdown=1,
     )
+    server = uvicorn.Server(config)
+    # Its own handlers raise the signal once more when it has ended, so that the process would end by it.
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
+    on_end(lambda: setattr(server, "should_exit", True))
     on_ready(f"{scheme}://{shown}:{listening.getsockname()[1]}/?token={token}")
     try:
-        await uvicorn.Server(config).serve(sockets=[listening])
+        await server.serve(sockets=[listening])
     finally:
         listening.close()
         await copies.close()

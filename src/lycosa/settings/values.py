@@ -43,6 +43,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # `mailto:`, `javascript:`: a scheme without a host. `example.org:80` and `localhost:80` are none.
 _OTHER_SCHEME = re.compile(r"(?!https?:)[A-Za-z][A-Za-z0-9+-]*:(?![0-9/])")
+_PATH = re.compile(r"/(?!/)|\.{1,2}(?:/|$)|~")
 _PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
 # Printable ASCII that cannot end the comment of a user agent or begin another header.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
@@ -307,6 +308,8 @@ def seed(value: str) -> str:
     allowed = "it must be a URL such as https://example.org/"
     if not text(value) or len(value) > MAX_SEED_BYTES:
         raise InvalidValue(allowed)
+    if _PATH.match(value):
+        raise InvalidValue("this is a path, not a URL")
     if _OTHER_SCHEME.match(value):
         raise InvalidValue(ONLY_HTTP)
     try:

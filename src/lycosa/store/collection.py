@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lycosa.errors import SettingsError, StoreError, storage_errors
+from lycosa.errors import SettingsError, StoreError, require_utf8, storage_errors
 from lycosa.files import replace_file
 from lycosa.records import Family
 from lycosa.store.central import CentralStore
@@ -332,6 +332,7 @@ def _require_room_for_one(path: Path) -> None:
 
 
 def _require_name(path: Path) -> None:
+    require_utf8(path)
     try:
         path.stat()
     except (OSError, ValueError) as error:  # ValueError: a null byte

@@ -98,8 +98,8 @@ function fillLog(events) {
       head.scope = "row"; head.textContent = event.event; row.append(head);
       const cell = row.insertCell();
       for (const [key, value] of Object.entries(event)) {
-        const said = typeof value === "object" ? JSON.stringify(value) : String(value);
-        if (key === "time" || key === "event" || ["", "{}", "[]", "null"].includes(said)) continue;
+        const said = Array.isArray(value) ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value);
+        if (key === "time" || key === "event" || ["", "{}", "null"].includes(said)) continue;
         const pair = document.createElement("span"), name = document.createElement("b");
         pair.className = "pair"; name.textContent = key; pair.append(name, " ", key === "url" ? leading("/url", "url", value) : said); cell.append(pair, " ");
       }
@@ -161,10 +161,11 @@ function drawScatter(figure) {
   const scale = (value, values, from, to) => { const low = Math.min(...values), high = Math.max(...values); return from + ((to - from) * (value - low)) / Math.max(high - low, 1e-9); };
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.querySelector("figcaption").textContent, class: "tall" });
   picture.append(svg("path", { class: "line", d: points.map(([x, y], at) => `${at ? "L" : "M"}${scale(x, xs, pad, width - 6).toFixed(1)} ${scale(y, ys, height - pad, 8).toFixed(1)}`).join("") }));
+  const times = (power) => `${Number((10 ** power).toPrecision(2)).toLocaleString("en")} ×`;
   const share = (power) => `${Number((100 * 10 ** power).toPrecision(2))} %`;
   picture.append(svg("line", { class: "axis", x1: pad, x2: width - 6, y1: height - pad + 4, y2: height - pad + 4 }), svg("line", { class: "axis", x1: pad - 4, x2: pad - 4, y1: 4, y2: height - pad + 4 }));
   picture.append(svg("text", { x: pad - 7, y: 12, "text-anchor": "end" }, share(Math.max(...ys))), svg("text", { x: pad - 7, y: height - pad, "text-anchor": "end" }, share(Math.min(...ys))));
-  picture.append(svg("text", { x: pad, y: height - 6 }, `rank ${(10 ** Math.min(...xs)).toPrecision(2)} ×`), svg("text", { x: width - 6, y: height - 6, "text-anchor": "end" }, `${(10 ** Math.max(...xs)).toPrecision(2)} ×`));
+  picture.append(svg("text", { x: pad, y: height - 6 }, `rank ${times(Math.min(...xs))}`), svg("text", { x: width - 6, y: height - 6, "text-anchor": "end" }, times(Math.max(...xs))));
   figure.append(picture);
 }
 
