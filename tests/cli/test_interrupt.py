@@ -130,7 +130,7 @@ def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(
         (into / "lycosa.toml").write_text(settings)
         rest = lycosa("recrawl", into, "--json").facts
     done = re.search(r"revisited (\d+)", said.out)
-    assert re.search(r"interrupted: \d+ URLs still to be visited, the same command continues", said.out)
+    assert re.search(rf"interrupted: \d+ URLs still to be visited, `lycosa recrawl {into}` continues", said.out)
     assert done is not None
     assert int(done[1]) + rest["run_visits"] == every
     assert rest["visits"] == 2 * every

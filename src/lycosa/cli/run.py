@@ -23,7 +23,7 @@ from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
-from lycosa.cli.wording import count, counted, duration, most_first, reason
+from lycosa.cli.wording import count, counted, duration, folder_word, most_first, reason
 from lycosa.crawl import NEW_SETTINGS, CrawlStats
 from lycosa.errors import SettingsError, StoreError
 from lycosa.processes import return_large_blocks
@@ -142,7 +142,10 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str, *, in_cluster: bool = 
         if budget is None and (job.recrawl or job.settings.keep_fresh):
             budget = job.settings.visits_per_day
         keeps_fresh = job.settings.keep_fresh and not job.recrawl
-        left = visits_left(stats, ended_by, keeps_fresh=keeps_fresh, in_cluster=in_cluster)
+        command = "the same command"
+        if job.recrawl and (job.recrawl.everything or job.recrawl.urls) and not job.recrawl.most:
+            command = f"`lycosa recrawl {folder_word(job.into)}`"  # the same one would visit all of them again
+        left = visits_left(stats, ended_by, keeps_fresh=keeps_fresh, in_cluster=in_cluster, command=command)
         if job.recrawl and job.recrawl.everything and job.recrawl.most and not (stats.run_visits or ended_by):
             left = "every page was visited within the last hour: --all without --visits visits them once more"
         if job.recrawl and not (job.recrawl.urls or job.recrawl.everything or stats.run_visits or ended_by or left):

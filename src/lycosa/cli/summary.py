@@ -145,9 +145,11 @@ def budget_left_over(budget: float | None, pages: int) -> str:
     )
 
 
-def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool, in_cluster: bool = False) -> str:
-    """What is left of the visits after Ctrl-C or --visits, and who does them, or what else ended it; empty for other
-    ends."""
+def visits_left(
+    stats: CrawlStats, ended_by: str, *, keeps_fresh: bool, in_cluster: bool = False, command: str = "the same command"
+) -> str:
+    """What is left of the visits after Ctrl-C or --visits, and which `command` makes them, or what else ended it; empty
+    for other ends."""
     if ended_by == "stopped":
         by = "`lycosa cluster stop`" if in_cluster else "`lycosa steer stop` or the live page"
         return f"stopped by {by}: the same command continues"
@@ -157,7 +159,7 @@ def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool, in_clust
         return ""
     if stats.revisiting:
         said = "interrupted: " if ended_by == "interrupted" else ""
-        return f"{said}{counted(stats.revisiting, 'URL')} still to be visited, the same command continues"
+        return f"{said}{counted(stats.revisiting, 'URL')} still to be visited, {command} continues"
     return "interrupted: the same command continues to keep it fresh" if keeps_fresh else ""
 
 
