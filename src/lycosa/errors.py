@@ -107,6 +107,11 @@ def require_utf8(path: Path) -> None:
         raise SettingsError(f"{str(path)[:60]!r} is no name for a folder here: the path must be UTF-8") from error
 
 
+def is_about_room(sentence: str) -> bool:
+    """Does the sentence of a StoreError say that a disk or a quota is full?"""
+    return "no space left" in sentence or "disk quota" in sentence
+
+
 def first_line(error: Exception) -> str:
     """What a foreign library says of an error, up to the end of the first line; its name where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

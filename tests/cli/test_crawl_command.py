@@ -348,7 +348,8 @@ def test_crawl_without_space_ends_with_4_and_goes_on_when_there_is_some(web: Web
     )
     full, status, archive, again, archive_again = (Said(*each) for each in json.loads(done.stdout))
 
-    assert is_one_sentence(full, STORAGE, "no space left")
+    assert is_one_sentence(full, STORAGE, "no space left", "; make room: the same command continues")
+    assert "opening the state" not in full.err
     assert archive.code == archive_again.code == 0, (archive, archive_again)
     assert again.code == DONE, again
     assert 0 < status.facts["pages"] < again.facts["pages"]

@@ -80,6 +80,21 @@ def text_of(page: Browser, part: str) -> str:
 
 
 @pytest.mark.slow
+def test_list_of_pages_is_stacked_on_a_narrow_screen(tmp_path: Path) -> None:
+    try:
+        chromium()
+    except LycosaError as error:
+        pytest.skip(str(error))
+    wide = "document.querySelector('td').getBoundingClientRect().width"
+    cut = "document.querySelector('.panel').scrollWidth - document.querySelector('.panel').clientWidth"
+    with replayed(tmp_path, record("response", f"{SITE}{'long/' * 12}", answer(b"a"))) as link, browser() as page:
+        page.resize(400)
+        page.open(link)
+        assert page.evaluate(wide) > 300
+        assert page.evaluate(cut) <= 0
+
+
+@pytest.mark.slow
 def test_pages_are_shown_with_their_styles_and_frames_and_none_gets_out(tmp_path: Path) -> None:
     try:
         chromium()

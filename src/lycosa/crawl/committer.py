@@ -9,7 +9,7 @@ succeeded nothing may be added (`has_failed`). Filled by whoever reads an answer
 from collections.abc import Callable, Container
 from typing import Protocol
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, is_about_room
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, PageRow, pack_row
 from lycosa.web import Readable
@@ -111,16 +111,20 @@ class Committer:
         StoreError when `COMMIT_TRIES` have failed in a row."""
         if now < self._next_try:
             return False
+        is_closed = self._tries > 0
         try:
-            if self._tries:
+            if is_closed:
                 self._collection.state.reopen()
+                is_closed = False
             self._write(now, is_last=is_last)
         except StoreError as error:
-            self._tries, self.failure = self._tries + 1, str(error)
+            # On a full disk the state cannot even be opened again: what the commit was refused for says more.
+            self._tries, self.failure = self._tries + 1, self.failure if is_closed else str(error)
             self._next_try = now + COMMIT_AGAIN_S
             self._on_failure(error, self._tries)
             if self._tries >= COMMIT_TRIES:
-                raise
+                advice = "; make room: the same command continues" if is_about_room(self.failure) else ""
+                raise StoreError(f"{self.failure}{advice}") from error
             return False
         self._tries, self._next_try, self.failure = 0, 0.0, ""
         self.commits += 1
