@@ -22,7 +22,7 @@ from lycosa.web import Document, FollowedLinks, Links, Page
 PROCESS = "lycosa.crawl.twin_process"
 SIZE_BYTES = 4  # of a message, before it
 PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
-ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
+ENOUGH = 16  # documents that wait for a process: so it has work while the event loop commits, or reads one itself
 
 
 class ToRead(msgspec.Struct, frozen=True, array_like=True):
