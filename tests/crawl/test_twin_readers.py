@@ -3,6 +3,7 @@ a process."""
 
 import asyncio
 import gzip
+import select
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +16,14 @@ import pytest
 
 from lycosa.crawl import reader_threads
 from lycosa.crawl.reader_threads import ReaderThreads
-from lycosa.crawl.reading import LeaseAnswer, PageReader
+from lycosa.crawl.reading import LeaseAnswer, PageReader, PreparedPage
 from lycosa.crawl.twin_readers import TwinReaders
 from lycosa.frontier.rows import RequestKind
 from lycosa.processes import start_helper
 from lycosa.records import Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.store.warc_record import member_writer
+from lycosa.web.document import Page
 from lycosa.web.kernel import native
 from tests.crawl.consistency import problems
 from tests.crawl.test_reader_threads import crawl_in_real_time
@@ -54,10 +56,12 @@ def _twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cached.cache_clear()
 
 
-def answer(number: int, body: bytes = b"<p>x", headers: dict[str, str] = HTML) -> LeaseAnswer:
+def answer(
+    number: int, body: bytes = b"<p>x", headers: dict[str, str] = HTML, kind: RequestKind = RequestKind.PAGE
+) -> LeaseAnswer:
     host = SimpleNamespace(row=SimpleNamespace(robots=None))
     url = f"http://h/{number}"
-    lease: Any = SimpleNamespace(url=url, kind=RequestKind.PAGE, is_head=False, depth=0, host=host, entry=None)
+    lease: Any = SimpleNamespace(url=url, kind=kind, is_head=False, depth=0, host=host, entry=None)
     block = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
     return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, 200, block, headers, body), 1e9)
 
@@ -128,19 +132,61 @@ def test_pages_links_and_records_are_those_that_the_event_loop_would_have_made(
         assert found.records == reader._records(each, wanted)
 
 
+@pytest.fixture
+def read_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the documents that the event loop analyses."""
+
+    def analyse(reader: PageReader, response: Response, prepared: PreparedPage, **more: Any) -> Page:
+        if prepared.page is None:
+            sizes.append(len(response.body))
+        return as_usual(reader, response, prepared, **more)
+
+    sizes, as_usual = list[int](), PageReader.analyse
+    monkeypatch.setattr(PageReader, "analyse", analyse)
+    return sizes
+
+
 @pytest.mark.slow
-def test_more_than_the_pipes_hold_is_read_in_order_and_what_a_busy_process_would_come_to_later_is_left() -> None:
+def test_more_than_the_pipes_hold_is_read_in_order_and_what_a_busy_process_would_come_to_later_is_read_here(
+    read_here: list[int],
+) -> None:
     def many_arrive(readers: ReaderThreads, _: object) -> None:
-        for number in range(40):
+        read_here.clear()
+        for number in range(80):
             readers.arrived(answer(number, LARGE if number % 2 else b"<p>small"))
 
     handed_on = read(many_arrive)
-    assert numbers(handed_on) == list(range(40))
-    analysed = [each.prepared is not None and each.prepared.page is not None for each in handed_on]
-    assert all(analysed[1::2])  # large ones are never left to the event loop
-    assert analysed[0]
-    assert not all(analysed[::2])
-    assert all(each.prepared for each in handed_on)  # with its digests at least
+    assert numbers(handed_on) == list(range(80))
+    assert all(each.prepared is not None and each.prepared.page is not None for each in handed_on)
+    assert set(read_here) == {len(b"<p>small")}  # large ones are never left to the event loop
+
+
+@pytest.mark.slow
+def test_process_gets_more_in_the_turn_of_the_event_loop_in_which_it_answers(
+    read_here: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def many_arrive(readers: ReaderThreads, _: object) -> None:
+        read_here.clear()
+        readers.arrived(answer(0))
+        for number in range(1, 20):
+            select.select([readers._threads], [], [])  # until it has read the one before
+            readers.arrived(answer(number))
+
+    monkeypatch.setattr("lycosa.crawl.twin_readers.ENOUGH", 1)
+    assert numbers(read(many_arrive)) == list(range(20))
+    assert not read_here
+
+
+@pytest.mark.slow
+def test_document_of_a_revisit_is_not_analysed_before_it_is_known_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_arrive(readers: ReaderThreads, _: object) -> None:
+        for number in range(6):
+            readers.arrived(answer(number, kind=RequestKind.REVISIT))
+
+    monkeypatch.setattr("lycosa.crawl.twin_readers.ENOUGH", 1)
+    handed_on = read(all_arrive)
+    assert numbers(handed_on) == list(range(6))
+    assert all(each.prepared is not None and each.prepared.page is None for each in handed_on)
 
 
 @pytest.mark.slow

@@ -104,11 +104,15 @@ class ReaderThreads:
                 self._count_document()
             return
         waiting = _Waiting(answer, is_read=not answer.is_document)
+        if isinstance(self._threads, TwinReaders) and self._threads.is_busy:
+            self._take()  # many answers come in one turn of the event loop: a process may have read on meanwhile
         if not (waiting.is_read or self._submit(waiting)):
             if waiting.is_large and not self._is_virtual:
                 self._put_apart(answer)
                 return
             self._reader.prepare(answer)
+            if isinstance(self._threads, TwinReaders):
+                self._read_here(answer)
             waiting.is_read = True
             waiting.body = answer.prepared.held_body if answer.prepared is not None else b""
         self._waiting.append(waiting)
@@ -178,6 +182,13 @@ class ReaderThreads:
         if isinstance(self._threads, TwinReaders) and self._threads.answered == self._answered and self._with_kernel:
             self._hand_on_without()
         self._watch_answers()
+
+    def _read_here(self, answer: LeaseAnswer) -> None:
+        """Reads a document while the processes read others: in its turn it would be read when they have nothing to do.
+        That of a revisit is looked at first, since it is mostly known."""
+        if answer.prepared is not None and answer.lease.kind is not RequestKind.REVISIT:
+            with suppress(Exception):  # it comes again, where it ends the crawl
+                self._reader.analyse(answer.response, answer.prepared)
 
     def _count_document(self) -> None:
         """Starts the processes of the twin where there is enough for them to read."""

@@ -24,7 +24,7 @@ SIZE_BYTES = 4  # of a message, before it
 GREETING = b"\0\0\0\1\xc0"  # an empty message: the process has begun
 ANSWER_S = 20.0  # within which a process answers at least one of its documents, else it is taken for lost
 PIPE_BYTES = 1 << 20  # so much the system may keep of a pipe; by itself it is two pages of a crawl
-ENOUGH = 4  # documents that wait for a process: it never waits for the event loop
+ENOUGH = 16  # documents that wait for a process: so it has work while the event loop commits, or reads one itself
 
 
 class ToRead(msgspec.Struct, frozen=True, array_like=True):
