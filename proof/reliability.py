@@ -45,7 +45,7 @@ crawl pauses, says so and tries again every second; after ten tries it ends with
 goes on when there is room.
 
 Exit codes: 0 done, 1 nothing could be fetched, 2 wrong usage, 3 a limit with `--fail-on-limit`, 4 storage,
-130 interrupted (Ctrl-C, SIGTERM, a closed terminal).
+130 interrupted (Ctrl-C, SIGTERM, a closed terminal); `serve` and `replay` are done when they are told to end.
 """
 
 
