@@ -173,7 +173,9 @@ def test_process_gets_more_in_the_turn_of_the_event_loop_in_which_it_answers(
             readers.arrived(answer(number))
 
     monkeypatch.setattr("lycosa.crawl.twin_readers.ENOUGH", 1)
-    assert numbers(read(many_arrive)) == list(range(20))
+    handed_on = read(many_arrive)
+    assert numbers(handed_on) == list(range(20))
+    assert all(each.prepared is not None and each.prepared.page is not None for each in handed_on)
     assert not read_here
 
 
