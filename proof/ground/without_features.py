@@ -57,7 +57,7 @@ TAKEN_OUT: dict[str, list[tuple[str, str]]] = {
     ],
     "lycosa.crawl.reading": [
         (
-            "        if not self.is_kept(response.url, prepared.page.media.essence):\n            return None\n",
+            "        if not self.is_kept(response.url, media.essence):\n            return None\n",
             "",
         ),
         (

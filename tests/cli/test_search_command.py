@@ -120,7 +120,8 @@ def test_page_of_results_that_is_not_there_names_the_last_one(crawled: tuple[Web
     assert f"; --page 99 is behind the last one, --page {last}\n" in said.err
 
 
-def test_snippets_are_as_wide_as_the_terminal(crawled: tuple[Web, Path]) -> None:
+def test_snippets_are_as_wide_as_the_terminal(crawled: tuple[Web, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # which would count before the terminal
     widest = {}
     for columns in (60, 160):
         ours, theirs = pty.openpty()
